@@ -24,6 +24,8 @@
 #define TN_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 #define TN_STATIC_ASSERT(cond, msg) _Static_assert(cond, msg)
 #define TN_PREFETCH(p) __builtin_prefetch(p)
+/* The compiler forgets what it knew about the value of lvalue `v` (constant-time loops, benchmarks). */
+#define TN_OPAQUE(v) __asm__ __volatile__("" : "+r"(v))
 
 /* The object that contains `member` at address `ptr`. */
 #define tn_container_of(ptr, type, member) ((type *)(void *)((char *)(ptr) - offsetof(type, member)))

@@ -73,10 +73,15 @@ enum tn_rpc_outcome { TN_RPC_OUTCOME_LIST(X) TN_RPC_OUTCOME_CNT };
 /* Lower-case label text of a value; "invalid" when out of range (never NULL). */
 const char *tn_transport_name(unsigned v);
 const char *tn_op_name(unsigned v);
+const char *tn_memop_name(unsigned v);
 const char *tn_outcome_name(unsigned v);
+const char *tn_result_name(unsigned v);
 const char *tn_phase_name(unsigned v);
 const char *tn_reason_name(unsigned v);
+const char *tn_owner_kind_name(unsigned v);
 const char *tn_priority_name(unsigned v);
+const char *tn_worker_kind_name(unsigned v);
+const char *tn_format_name(unsigned v);
 const char *tn_rpc_method_name(unsigned v);
 const char *tn_rpc_outcome_name(unsigned v);
 
