@@ -55,8 +55,8 @@ struct shr_qp_shm {
 	struct shr_index_shm sq_head;  /* data plane: entries copied out      [R2] */
 	struct shr_index_shm cq_tail;  /* data plane: completions published   [R3] */
 	struct shr_index_shm cq_head;  /* application: completions consumed   [R4] */
-	struct shr_index_shm sq_armed; /* data plane: 1 = worker sleeps, ring its eventfd after publishing [D1] */
-	struct shr_index_shm cq_armed; /* application: 1 = it sleeps, data plane rings the wait eventfd     [D2] */
+	struct shr_index_shm sq_armed; /* data plane: 1 = worker sleeps, ring the doorbell after publishing [D1] */
+	struct shr_index_shm cq_armed; /* application: 1 = it sleeps, data plane rings the doorbell         [D2] */
 };
 
 /* CANCEL has no completion of its own: the completion of its victim is the answer. */
@@ -189,6 +189,7 @@ struct shr_event_shm { /* 128 bytes. seq is odd while the slot is being written,
 	uint16_t failover_cnt;
 	uint16_t suppressed; /* same-kind events dropped by the rate limit since the last one */
 	uint32_t config_generation;
+	uint32_t reserved0;
 	uint64_t arg;       /* kind-specific number (client id, old/new state); never an address, offset or name */
 	uint8_t reserved[8];
 };
@@ -201,7 +202,8 @@ struct shr_event_ring_shm { /* followed by slots */
 /* ---------------------------------------------------------------- attach messages (unix SOCK_SEQPACKET)
  *
  * One datagram = header + body of the type's fixed struct (+ trailing array where it says so). Requests carry a
- * correlation the reply echoes; replies have type | SHR_MSG_REPLY and a status, and may come in any order. Messages
+ * correlation the reply echoes; replies have type | SHR_MSG_REPLY and a status, and may come in any order. A reply
+ * whose status is not 0 is a bare header without body or fds, whatever its type. Messages
  * with SHR_MSG_EVENT flow from the data plane unasked, correlation 0. Sizes are exact: anything else is CLIENT_BROKEN. */
 #define SHR_MSG_MAGIC 0x314d4154u /* "TAM1" */
 #define SHR_MSG_MAX 16384u
@@ -214,8 +216,11 @@ struct shr_event_ring_shm { /* followed by slots */
 
 enum shr_msg_type {
 	SHR_MSG_HELLO = 1,      /* -> hello            <- hello_reply */
-	SHR_MSG_QP_CREATE = 2,  /* -> qp_create + fd[0] = wait eventfd (owned by the application, rung on completions)
-	                           <- qp_create_reply + fd[0] = region memfd, fd[1] = worker's doorbell eventfd */
+	SHR_MSG_QP_CREATE = 2,  /* -> qp_create (no fd)
+	                           <- qp_create_reply + fd[0] = region memfd, fd[1] = this queue pair's doorbell (doorbell.h):
+	                           the application's end of a socket pair. It sends to wake the worker and polls it for
+	                           completions. Not an eventfd: the holder of a shared eventfd can clear O_NONBLOCK and so
+	                           make the other side's read or write block, and can drain a wake-up meant for it. */
 	SHR_MSG_QP_DESTROY = 3, /* -> id               <- (none) once quiesced */
 	SHR_MSG_MEM_REGISTER = 4,   /* -> mem_register + fd[0]  <- id */
 	SHR_MSG_MEM_UNREGISTER = 5, /* -> id               <- (none) once quiesced; BUSY while a segment uses it */
@@ -287,6 +292,10 @@ TN_STATIC_ASSERT(sizeof(struct shr_cqe_shm) == 64, "cqe");
 TN_STATIC_ASSERT(sizeof(struct shr_tele_hdr_shm) == 256, "telemetry header");
 TN_STATIC_ASSERT(sizeof(struct shr_worker_shm) == 128, "worker block");
 TN_STATIC_ASSERT(sizeof(struct shr_event_shm) == 128, "event");
+TN_STATIC_ASSERT(offsetof(struct shr_event_shm, arg) == 112, "event arg");
+TN_STATIC_ASSERT(offsetof(struct shr_cqe_shm, status) == 40, "cqe status");
+TN_STATIC_ASSERT(offsetof(struct shr_tele_hdr_shm, state) == 128, "telemetry state");
+TN_STATIC_ASSERT(sizeof(tn_a32) == 4 && sizeof(tn_a64) == 8, "atomics have no lock beside them");
 TN_STATIC_ASSERT(sizeof(struct shr_msg_hdr) == 24, "message header");
 TN_STATIC_ASSERT(sizeof(struct shr_msg_hello) == 64, "hello");
 TN_STATIC_ASSERT(sizeof(struct shr_msg_hello_reply) == 96, "hello reply");
