@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What flows: request (what the application asked), owner (one request, or contiguous ones merged), attempt (one owner
+ * on one transport), batch. Pools and state moves; one worker owns all of them, no other thread ever looks. */
+#ifndef DP_REQUEST_H
+#define DP_REQUEST_H
+
+#include "common/domain.h"
+#include "common/ids.h"
+#include "common/list.h"
+#include "dataplane/segment/table.h"
+#include "shm-ring/abi.h"
+
+struct dp_worker;
+struct dp_qp;
+struct dp_transport;
+
+/* X(STATE, name). Moves are a table in state.c; dp_<object>_move() checks, counts and traces. */
+#define DP_REQUEST_STATES(X) \
+	X(FREE, free) X(QUEUED, queued) X(RUNNING, running) X(ZOMBIE, zombie /* terminal posted, memory still busy */)
+#define DP_OWNER_STATES(X) \
+	X(FREE, free) X(QUEUED, queued) X(DISPATCHED, dispatched) X(WAITING, waiting /* back-off, refresh or connect */) \
+	X(DONE, done /* terminal, attempt may still hold memory */)
+#define DP_ATTEMPT_STATES(X) \
+	X(FREE, free) X(ACTIVE, active) X(CANCELING, canceling)
+#define X(n, s) DP_REQUEST_##n,
+enum dp_request_state { DP_REQUEST_STATES(X) DP_REQUEST_STATE_CNT };
+#undef X
+#define X(n, s) DP_OWNER_##n,
+enum dp_owner_state { DP_OWNER_STATES(X) DP_OWNER_STATE_CNT };
+#undef X
+#define X(n, s) DP_ATTEMPT_##n,
+enum dp_attempt_state { DP_ATTEMPT_STATES(X) DP_ATTEMPT_STATE_CNT };
+#undef X
+
+struct dp_batch { /* open batch number of one queue pair */
+	struct tn_list link;
+	uint32_t number;
+	uint32_t pending;   /* members not yet terminal */
+	bool failed;        /* a member did not complete */
+	struct dp_request *notify; /* waiting SHR_OP_NOTIFY; NULL until it is submitted */
+};
+
+struct dp_request {
+	struct tn_list qp_link;    /* all outstanding of its queue pair */
+	struct tn_list owner_link;
+	struct dp_qp *qp;
+	struct dp_owner *owner;    /* NULL for NOTIFY while it waits for its batch */
+	struct dp_batch *batch;
+	struct shr_sqe_shm sqe;    /* our private, validated copy */
+	uint64_t request_id;
+	uint64_t ingress_ns, deadline_ns;
+	uint32_t timer_slot;       /* position in the deadline heap; UINT32_MAX = none */
+	uint8_t state;
+	bool stuck_reported;
+	uint8_t *note;             /* NOTIFY: payload copied from shared memory once */
+};
+
+struct dp_owner {
+	struct tn_list link;       /* admission queue or waiting list */
+	struct tn_list requests;
+	uint32_t request_cnt;
+	uint8_t state, op /* enum tn_op */, priority, hint;
+	bool may_have_left;        /* a WRITE attempt ended without proof that no byte left */
+	uint8_t attempt_cnt, failover_cnt, candidate; /* attempts so far; index into candidates[] */
+	uint8_t candidate_cnt;
+	uint8_t candidates[TN_TRANSPORT_CNT];
+	uint16_t policy;
+	uint32_t peer_index;       /* admission target; UINT32_MAX = local */
+	tn_handle memory, remote;
+	uint64_t local_off, remote_off, bytes;
+	uint64_t deadline_ns;      /* the earliest of its requests */
+	uint64_t admit_ns, dispatch_ns, retry_ns;
+	struct dp_attempt *attempt;
+	/* why the last attempt failed */
+	tn_status last_status;
+	uint8_t last_phase, last_reason, last_transport;
+};
+
+/* How an attempt ended, as the transport saw it. */
+struct dp_result {
+	tn_status status;      /* TN_OK: every byte is committed at its destination */
+	uint8_t phase, reason; /* enum tn_phase, tn_reason; only when status != TN_OK */
+	bool nothing_left;     /* proof that no byte of a WRITE left this host (or that the peer refused it unapplied) */
+	bool fenced;           /* bytes may have left, but the path is fenced: nothing of it can land later */
+	uint64_t bytes;
+};
+
+struct dp_attempt {
+	struct dp_owner *owner;
+	struct dp_transport *transport;
+	uint64_t attempt_id, span_id, start_ns;
+	uint8_t state, op, kind /* enum tn_transport */, priority;
+	/* resolved by the worker, constant while ACTIVE */
+	uint8_t *local;                   /* first byte of local memory */
+	const struct dp_remote *remote;
+	const struct dp_segment *segment; /* local targets */
+	uint64_t remote_off, bytes;
+	uint64_t deadline_ns;
+	/* the transport's own bookkeeping */
+	struct tn_list t_link;
+	uint64_t t_next;      /* bytes handed out as slices */
+	uint64_t t_done;      /* bytes committed */
+	uint32_t t_slices;    /* slices in flight */
+	struct dp_result t_result; /* first failure wins */
+	void *t_priv;
+};
+
+#endif

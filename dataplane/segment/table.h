@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The objects that requests point at: client memory, local segments, remote descriptors, peers. The control thread
+ * makes them, hands a reference to every worker (apply.h) and frees them after every worker acknowledged removal.
+ * They are immutable while any worker can see them: a change is a new object with the same handle. Each worker keeps
+ * its own tables of pointers, so a lookup touches nothing shared. */
+#ifndef DP_SEGMENT_TABLE_H
+#define DP_SEGMENT_TABLE_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <sys/socket.h>
+
+#include "common/domain.h"
+#include "common/ids.h"
+#include "shm-ring/abi.h"
+
+#define DP_ENDPOINTS_MAX 8u
+
+struct dp_memory {
+	tn_handle handle;
+	uint32_t client_id;
+	uint32_t rights; /* SHR_RIGHT_* */
+	uint8_t *base;   /* mapped read-write, shared; sealed against shrinking */
+	uint64_t bytes;
+};
+
+/* One buffer of a segment as its owner's data plane sees it. */
+struct dp_buffer {
+	uint64_t registration; /* on the wire; random namespace of this incarnation + sequence; never 0 */
+	uint8_t *base;
+	uint64_t bytes;
+	uint64_t segment_off;  /* where it starts within the segment */
+	uint32_t rights;       /* REMOTE_READ | REMOTE_WRITE */
+	tn_handle memory;
+};
+
+/* A segment published by a client of this data plane. */
+struct dp_segment {
+	tn_handle handle;
+	uint32_t client_id;
+	uint32_t owner_uid;
+	uint64_t generation;   /* counter of this incarnation; (session, generation) names the version */
+	uint64_t bytes;
+	uint32_t access;       /* enum shr_access bits */
+	uint32_t peer_cnt;     /* 0 with PEERS = every allow-listed peer */
+	char name[TN_NAME_MAX];
+	char (*peers)[TN_NAME_MAX];
+	uint32_t buffer_cnt;
+	struct dp_buffer buffers[];
+};
+
+/* Another data plane. `index` is stable for the life of this process (config order; a removed peer keeps its slot). */
+struct dp_peer {
+	uint32_t index;
+	struct tn_peer_id id;
+	struct tn_id128 session;  /* zero: not known yet */
+	struct tn_id128 ticket;   /* admits our lanes at `session`; secret */
+	uint32_t frame_bytes;     /* largest frame the peer accepts */
+	uint32_t endpoint_cnt;    /* tcp addresses, tried in order */
+	struct sockaddr_storage endpoints[DP_ENDPOINTS_MAX];
+	char name[TN_NAME_MAX];
+};
+
+struct dp_remote_buffer { uint64_t registration, bytes, segment_off; uint32_t rights, reserved; };
+
+/* An opened segment. local: it lives in this data plane and `segment` is its handle in the worker's segment table;
+ * otherwise peer_index and the peer's session and generation say which version the registrations belong to. */
+struct dp_remote {
+	tn_handle handle;
+	uint32_t client_id;
+	bool local;
+	bool lost;              /* withdrawn or unreachable for good: requests fail with lost_status */
+	tn_status lost_status;
+	tn_handle segment;
+	uint32_t peer_index;
+	struct tn_id128 session;
+	uint64_t generation;
+	uint64_t bytes;
+	char ref[SHR_SEGMENT_REF_MAX + 6]; /* for the control thread's refresh; never logged by workers */
+	uint32_t buffer_cnt;
+	struct dp_remote_buffer buffers[];
+};
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One worker: a thread that polls, owns its queue pairs, tables, transports and everything in flight, and shares
+ * nothing. The loop in worker.c is the only place that knows the order of the stages. Used by daemon.c (life),
+ * control.c (mailboxes) and the worker's own stages. */
+#ifndef DP_WORKER_H
+#define DP_WORKER_H
+
+#include "common/config.h"
+#include "dataplane/apply.h"
+#include "shm-ring/abi.h"
+
+struct dp_worker;
+
+/* What all workers of a data plane are told at start; constant afterwards. */
+struct dp_worker_env {
+	const struct tn_config *config;
+	struct tn_id128 session;
+	struct tn_peer_id self;            /* stable id of this host's pair */
+	void *telemetry;                   /* mapped telemetry region (shm-ring/region.h) */
+	uint32_t worker_cnt;
+};
+
+/* Control-thread side of a queue pair that it hands over with DP_CMD_QP_ADD. */
+struct dp_qp_cfg {
+	uint64_t id;                       /* handle returned to the application */
+	uint32_t client_id;
+	uint32_t client_uid;
+	uint8_t *region;                   /* struct shr_qp_shm; unmapped by the control thread after QP_DEL's ack */
+	uint32_t region_bytes, sq_entries, cq_entries, note_slots;
+	int wait_fd;                       /* application's eventfd; closed by the control thread after QP_DEL's ack */
+};
+/* Build the worker's half (pools are the worker's own). NULL when memory is short. Control thread. */
+struct dp_qp *dp_qp_new(const struct dp_qp_cfg *cfg);
+void dp_qp_free(struct dp_qp *qp);     /* after QP_DEL's ack */
+
+/* Allocate; does not start. Control thread. */
+tn_status dp_worker_new(const struct dp_worker_env *env, uint32_t index, struct dp_worker **out);
+/* Start the pinned thread (`cpu` UINT32_MAX = not pinned). */
+tn_status dp_worker_start(struct dp_worker *w, uint32_t cpu);
+/* After DP_CMD_STOP was acknowledged (or within deadline_ns): join. */
+void dp_worker_join(struct dp_worker *w, uint64_t deadline_ns);
+void dp_worker_free(struct dp_worker *w);
+
+/* Queue a command and wake the worker. TN_AGAIN when the mailbox is full: the control thread keeps it and retries. */
+tn_status dp_worker_post(struct dp_worker *w, const struct dp_cmd *cmd);
+/* Take one event; TN_AGAIN when there is none. */
+tn_status dp_worker_take(struct dp_worker *w, struct dp_evt *evt_out);
+int dp_worker_doorbell_fd(const struct dp_worker *w); /* eventfd: applications ring it after submit */
+int dp_worker_event_fd(const struct dp_worker *w);    /* eventfd: readable when events wait (control thread's epoll) */
+
+#endif
