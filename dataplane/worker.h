@@ -27,7 +27,9 @@ struct dp_qp_cfg {
 	uint32_t client_uid;
 	uint8_t *region;                   /* struct shr_qp_shm; unmapped by the control thread after QP_DEL's ack */
 	uint32_t region_bytes, sq_entries, cq_entries, note_slots;
-	int wait_fd;                       /* application's eventfd; closed by the control thread after QP_DEL's ack */
+	int doorbell_fd;                   /* our end of the queue pair's doorbell (shm-ring/doorbell.h): the worker polls it
+	                                    * before it sleeps and rings it for completions; closed by the control thread
+	                                    * after QP_DEL's ack */
 };
 /* Build the worker's half (pools are the worker's own). NULL when memory is short. Control thread. */
 struct dp_qp *dp_qp_new(const struct dp_qp_cfg *cfg);
@@ -45,7 +47,6 @@ void dp_worker_free(struct dp_worker *w);
 tn_status dp_worker_post(struct dp_worker *w, const struct dp_cmd *cmd);
 /* Take one event; TN_AGAIN when there is none. */
 tn_status dp_worker_take(struct dp_worker *w, struct dp_evt *evt_out);
-int dp_worker_doorbell_fd(const struct dp_worker *w); /* eventfd: applications ring it after submit */
 int dp_worker_event_fd(const struct dp_worker *w);    /* eventfd: readable when events wait (control thread's epoll) */
 
 #endif
