@@ -12,6 +12,7 @@ static const char *const phase_names[] = { TN_PHASE_LIST(X) };
 static const char *const reason_names[] = { TN_REASON_LIST(X) };
 static const char *const owner_kind_names[] = { TN_OWNER_KIND_LIST(X) };
 static const char *const priority_names[] = { TN_PRIORITY_LIST(X) };
+static const char *const intent_names[] = { TN_INTENT_LIST(X) };
 static const char *const worker_kind_names[] = { TN_WORKER_KIND_LIST(X) };
 static const char *const format_names[] = { TN_FORMAT_LIST(X) };
 static const char *const rpc_method_names[] = { TN_RPC_METHOD_LIST(X) };
@@ -29,6 +30,7 @@ const char *tn_phase_name(unsigned v) { return PICK(phase_names, v); }
 const char *tn_reason_name(unsigned v) { return PICK(reason_names, v); }
 const char *tn_owner_kind_name(unsigned v) { return PICK(owner_kind_names, v); }
 const char *tn_priority_name(unsigned v) { return PICK(priority_names, v); }
+const char *tn_intent_name(unsigned v) { return PICK(intent_names, v); }
 const char *tn_worker_kind_name(unsigned v) { return PICK(worker_kind_names, v); }
 const char *tn_format_name(unsigned v) { return PICK(format_names, v); }
 const char *tn_rpc_method_name(unsigned v) { return PICK(rpc_method_names, v); }

@@ -21,6 +21,9 @@
 	X(MR_ERROR, mr_error) X(PEER_CLOSED, peer_closed) X(CANCELED, canceled) X(INTERNAL, internal)
 #define TN_OWNER_KIND_LIST(X) X(USER, user) X(STAGING_INTERNAL, staging_internal)
 #define TN_PRIORITY_LIST(X) X(HIGH, high) X(MEDIUM, medium) X(LOW, low)
+#define TN_INTENT_LIST(X) \
+	X(UNSPECIFIED, unspecified) X(FOREGROUND_GET, foreground_get) X(BACKGROUND_PREFETCH, background_prefetch) \
+	X(MIGRATION, migration) X(CHECKPOINT, checkpoint) X(WEIGHT_LOADING, weight_loading) X(STAGING, staging)
 #define TN_WORKER_KIND_LIST(X) X(PROGRESS, progress) X(RDMA, rdma) X(HP_TCP, hp_tcp) X(TCP, tcp) X(SHM, shm) X(STAGING, staging)
 #define TN_FORMAT_LIST(X) X(TEXT, text) X(OPENMETRICS, openmetrics) X(JSON, json)
 #define TN_RPC_METHOD_LIST(X) \
@@ -57,6 +60,9 @@ enum tn_owner_kind { TN_OWNER_KIND_LIST(X) TN_OWNER_KIND_CNT };
 #define X(n, s) TN_PRIORITY_##n,
 enum tn_priority { TN_PRIORITY_LIST(X) TN_PRIORITY_CNT };
 #undef X
+#define X(n, s) TN_INTENT_##n,
+enum tn_intent { TN_INTENT_LIST(X) TN_INTENT_CNT };
+#undef X
 #define X(n, s) TN_WORKER_KIND_##n,
 enum tn_worker_kind { TN_WORKER_KIND_LIST(X) TN_WORKER_KIND_CNT };
 #undef X
@@ -80,6 +86,7 @@ const char *tn_phase_name(unsigned v);
 const char *tn_reason_name(unsigned v);
 const char *tn_owner_kind_name(unsigned v);
 const char *tn_priority_name(unsigned v);
+const char *tn_intent_name(unsigned v);
 const char *tn_worker_kind_name(unsigned v);
 const char *tn_format_name(unsigned v);
 const char *tn_rpc_method_name(unsigned v);
