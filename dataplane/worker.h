@@ -11,11 +11,14 @@
 
 struct dp_worker;
 
-/* What all workers of a data plane are told at start; constant afterwards. */
+/* What all workers of a data plane are told at start. Borrowed by the workers for their whole life (keep the pointer,
+ * do not copy it), constant except for what the comments say. */
 struct dp_worker_env {
-	const struct tn_config *config;
+	const struct tn_config *config;    /* at start; a reloaded one comes with DP_CMD_TUNE */
 	struct tn_id128 session;
-	struct tn_peer_id self;            /* stable id of this host's pair */
+	struct tn_peer_id self;            /* stable id of this host's pair. Zero until the control plane told it: the control
+	                                    * thread writes it once, before it posts the first PEER_SET (the mailbox publishes
+	                                    * it), so whoever holds a peer may read it */
 	void *telemetry;                   /* mapped telemetry region (shm-ring/region.h) */
 	uint32_t worker_cnt;
 };
