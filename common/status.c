@@ -4,6 +4,7 @@
 #include "common/status.h"
 
 #include <errno.h>
+#include <string.h>
 
 const char *tn_status_name(tn_status s)
 {
@@ -33,6 +34,18 @@ const char *tn_status_todo(tn_status s)
 #undef X
 	}
 	return "unknown";
+}
+
+bool tn_status_from_name(const char *name, tn_status *status_out)
+{
+#define X(id, value, text, meaning, todo) \
+	if (strcmp(name, text) == 0) { \
+		*status_out = TN_##id; \
+		return true; \
+	}
+	TN_STATUS_LIST(X)
+#undef X
+	return false;
 }
 
 tn_status tn_status_from_errno(int err)

@@ -4,7 +4,11 @@
 #ifndef TN_STATUS_H
 #define TN_STATUS_H
 
+#include <stdbool.h>
+
 #include "common/compiler.h"
+
+#define TN_ERR_TEXT 192   /* size of a caller's buffer for one line of error text, with the NUL */
 
 /* X(NAME, value, "name", "what it means", "what to do") */
 #define TN_STATUS_LIST(X) \
@@ -58,6 +62,9 @@ typedef enum tn_status {
 const char *tn_status_name(tn_status s);
 const char *tn_status_meaning(tn_status s);
 const char *tn_status_todo(tn_status s);
+
+/* The status of that short name; false (status_out untouched) when a newer version knows a name that this one does not. */
+bool tn_status_from_name(const char *name, tn_status *status_out);
 
 /* The status for an errno value (ENOMEM -> NO_MEMORY, ECONNRESET -> PATH_DOWN ...; else SYSTEM). */
 tn_status tn_status_from_errno(int err);
