@@ -89,7 +89,7 @@ uint32_t dp_worker_index(const struct dp_worker *w);
 const struct tn_config *dp_worker_config(const struct dp_worker *w);
 const struct tn_id128 *dp_worker_session(const struct dp_worker *w);
 const struct tn_peer_id *dp_worker_self(const struct dp_worker *w); /* our stable id */
-tn_a64 *dp_worker_cells(struct dp_worker *w);        /* metric cells of this worker (common/metrics.h) */
+struct tn_metrics *dp_worker_metrics(struct dp_worker *w); /* this worker's cells (common/metrics.h) */
 
 extern const struct dp_transport_ops dp_shm_ops;
 extern const struct dp_transport_ops dp_tcp_ops;
