@@ -9,7 +9,9 @@
 #include "dataplane/apply.h"
 #include "shm-ring/abi.h"
 
+struct dp_transport_ops;
 struct dp_worker;
+struct shr_tele;
 
 /* What all workers of a data plane are told at start. Borrowed by the workers for their whole life (keep the pointer,
  * do not copy it), constant except for what the comments say. */
@@ -19,8 +21,10 @@ struct dp_worker_env {
 	struct tn_peer_id self;            /* stable id of this host's pair. Zero until the control plane told it: the control
 	                                    * thread writes it once, before it posts the first PEER_SET (the mailbox publishes
 	                                    * it), so whoever holds a peer may read it */
-	void *telemetry;                   /* mapped telemetry region (shm-ring/region.h) */
+	const struct shr_tele *telemetry;  /* mapped telemetry file (shm-ring/telemetry.h); NULL: private cells (tests) */
 	uint32_t worker_cnt;
+	/* Transports in place of the built-in ones (tests, simulator): array ending in NULL; NULL = the registry's. */
+	const struct dp_transport_ops *const *transports;
 };
 
 /* Control-thread side of a queue pair that it hands over with DP_CMD_QP_ADD. */

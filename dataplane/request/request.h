@@ -32,6 +32,8 @@ enum dp_owner_state { DP_OWNER_STATES(X) DP_OWNER_STATE_CNT };
 enum dp_attempt_state { DP_ATTEMPT_STATES(X) DP_ATTEMPT_STATE_CNT };
 #undef X
 
+enum dp_wait { DP_WAIT_NONE, DP_WAIT_BACKOFF, DP_WAIT_REMOTE, DP_WAIT_PEER };
+
 struct dp_batch { /* open batch number of one queue pair */
 	struct tn_list link;
 	uint32_t number;
@@ -52,7 +54,8 @@ struct dp_request {
 	uint32_t timer_slot;       /* position in the deadline heap; UINT32_MAX = none */
 	uint8_t state;
 	bool stuck_reported;
-	uint8_t *note;             /* NOTIFY: payload copied from shared memory once */
+	uint8_t *note;             /* NOTIFY: payload copied from shared memory once; NULL when empty */
+	const struct dp_remote *note_remote; /* NOTIFY on its way: the version of the remote it uses */
 };
 
 struct dp_owner {
@@ -62,6 +65,8 @@ struct dp_owner {
 	uint8_t state, op /* enum tn_op */, priority, hint;
 	bool may_have_left;        /* a WRITE attempt ended without proof that no byte left */
 	uint8_t attempt_cnt, failover_cnt, candidate; /* attempts so far; index into candidates[] */
+	uint8_t stale_cnt;         /* attempts that found the registration stale */
+	uint8_t wait;              /* enum dp_wait, while WAITING */
 	uint8_t candidate_cnt;
 	uint8_t candidates[TN_TRANSPORT_CNT];
 	uint16_t policy;
@@ -70,7 +75,9 @@ struct dp_owner {
 	uint64_t local_off, remote_off, bytes;
 	uint64_t deadline_ns;      /* the earliest of its requests */
 	uint64_t admit_ns, dispatch_ns, retry_ns;
+	uint32_t retry_slot;       /* position in the retry heap; UINT32_MAX = none */
 	struct dp_attempt *attempt;
+	uint64_t stale_generation; /* WAITING for a newer remote than this */
 	/* why the last attempt failed */
 	tn_status last_status;
 	uint8_t last_phase, last_reason, last_transport;

@@ -73,7 +73,10 @@ const struct dp_buffer *dp_worker_registration(const struct dp_worker *w, uint64
 /* Ask the control thread (single flight there). */
 void dp_worker_remote_refresh(struct dp_worker *w, tn_handle remote, uint64_t stale_generation);
 void dp_worker_peer_refresh(struct dp_worker *w, uint32_t peer_index);
-/* Hand an incoming notice or datagram to the control thread; TN_AGAIN when its mailbox is full. Takes `note`. */
+/* Hand an incoming notice or datagram to the control thread; TN_AGAIN when its mailbox is full. Takes `note` unless it
+ * returns TN_AGAIN. `token` < 2^56 is the transport's own; dp_note_token() adds the kind, by which the verdict finds its
+ * way back (note_verdict() gets the whole). */
+TN_INLINE uint64_t dp_note_token(enum tn_transport kind, uint64_t serial) { return (uint64_t)kind << 56 | serial; }
 tn_status dp_worker_note_in(struct dp_worker *w, uint64_t token, tn_handle segment, struct dp_note_in *note);
 tn_status dp_worker_datagram_in(struct dp_worker *w, uint32_t peer_index, const void *bytes, uint32_t len);
 void dp_worker_lane_state(struct dp_worker *w, enum tn_transport kind, uint32_t peer_index, bool up);
