@@ -5,6 +5,7 @@
 #ifndef DP_STREAM_HELLO_H
 #define DP_STREAM_HELLO_H
 
+#include "common/atomic.h"
 #include "common/ids.h"
 #include "dataplane/transport/stream/frame.h"
 
@@ -27,6 +28,9 @@ struct dp_hello {
 	/* not on the wire: what the accepting side found out, constant afterwards */
 	uint32_t peer_index;              /* index of the peer that the ticket belongs to */
 	char peer_name[TN_NAME_MAX];      /* its name, for access lists and notices */
+	tn_a32 *conn_cnt;                 /* accepted connections of that peer, counted by the accepting side; whoever closes
+	                                   * the socket subtracts one: tn_fetch_add32(conn_cnt, UINT32_MAX). Lives longer
+	                                   * than any lane; NULL: not counted */
 };
 
 /* Answer status; the enum's numbers are on the wire. */
