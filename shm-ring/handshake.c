@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
+
 /* Room for more descriptors than any message carries: a peer that sends a few too many is told so and loses them;
  * one that sends more than this shows as MSG_CTRUNC (the kernel drops the rest itself). */
 #define FDS_ROOM 8u
@@ -143,24 +145,14 @@ tn_status shr_msg_recv(int sock, enum shr_msg_from from, struct shr_msg *m)
 	return TN_OK;
 }
 
-static uint64_t mono_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 /* TN_OK when the socket may have become ready, TN_TIMEOUT when the deadline is over. */
 static tn_status wait_ready(int sock, short events, uint64_t deadline_ns)
 {
-	uint64_t now = mono_ns();
-	if (now >= deadline_ns)
+	uint64_t left = tn_remaining_ns(deadline_ns, tn_now_ns());
+	if (left == 0)
 		return TN_TIMEOUT;
-	uint64_t left = deadline_ns - now;
-	struct timespec ts = { .tv_sec = (time_t)TN_MIN(left / 1000000000u, (uint64_t)3600),
-			       .tv_nsec = (long)(left % 1000000000u) };
 	struct pollfd p = { .fd = sock, .events = events };
-	if (ppoll(&p, 1, &ts, NULL) < 0 && errno != EINTR)
+	if (poll(&p, 1, tn_ns_to_poll_ms(left)) < 0 && errno != EINTR)
 		return tn_status_from_errno(errno);
 	return TN_OK;
 }
@@ -219,11 +211,11 @@ tn_status shr_attach_connect(const char *path, uint64_t deadline_ns, int *sock_o
 	tn_status s;
 	while ((s = try_connect(sock, &addr)) == TN_AGAIN) {
 		/* A full listen queue has no event to wait for on a unix socket: look again each millisecond. */
-		if (mono_ns() >= deadline_ns) {
+		if (tn_now_ns() >= deadline_ns) {
 			s = TN_TIMEOUT;
 			break;
 		}
-		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		nanosleep(&(struct timespec){ .tv_nsec = (long)TN_NS_PER_MS }, NULL);
 	}
 	if (s != TN_OK) {
 		close(sock);

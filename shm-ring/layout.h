@@ -56,6 +56,4 @@ TN_INLINE uint64_t shr_tele_cells_off(const struct shr_tele_layout *l, uint32_t 
 }
 uint64_t shr_tele_ring_off(const struct shr_tele_layout *l, uint32_t thread, bool keep);
 
-TN_INLINE bool shr_is_pow2(uint32_t v) { return v != 0 && (v & (v - 1)) == 0; }
-
 #endif

@@ -6,17 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shm-ring/layout.h"
+#include "common/bits.h"
 
 #define ENTRIES_MAX 65536u
 #define RECORD_MAX 4096u
 
 tn_status shr_mailbox_create(struct shr_mailbox *mb, uint32_t rec_bytes, uint32_t entries)
 {
-	if (rec_bytes == 0 || rec_bytes > RECORD_MAX || !shr_is_pow2(entries) || entries > ENTRIES_MAX)
+	if (rec_bytes == 0 || rec_bytes > RECORD_MAX || !tn_is_pow2(entries) || entries > ENTRIES_MAX)
 		return TN_INVALID;
 	size_t bytes = (size_t)rec_bytes * entries;
-	bytes = (bytes + TN_CACHE_LINE - 1) / TN_CACHE_LINE * TN_CACHE_LINE;
+	bytes = tn_align_up(bytes, TN_CACHE_LINE);
 	uint8_t *records = aligned_alloc(TN_CACHE_LINE, bytes);
 	if (records == NULL)
 		return TN_NO_MEMORY;
