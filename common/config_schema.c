@@ -169,7 +169,8 @@ static void choices_text(const struct tn_cfg_row *row, char *out, size_t out_byt
 /* "0..1000000 microseconds", "4KiB..1MiB" */
 static void number_text(const struct tn_cfg_row *row, char *out, size_t out_bytes)
 {
-	const char *unit = tn_cfg_kind_text(row->kind);
+	bool is_quantity = row->kind != TN_CFG_KIND_PORT && row->kind != TN_CFG_KIND_CPU;
+	const char *unit = is_quantity ? tn_cfg_kind_text(row->kind) : "";
 	char min[TN_UNITS_TEXT], max[TN_UNITS_TEXT];
 
 	if (row->kind == TN_CFG_KIND_BYTES)

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The list of what is wrong with a configuration: filled while reading, bounded, printed one line per error. The only
+ * place that formats the head of such a line. Any thread, one list per load. */
+#include "common/config_object.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Bytes of the UTF-8 character at p; 0 when it is none, is cut, or is a control character. */
+static size_t printable_bytes(const char *p)
+{
+	unsigned char lead = (unsigned char)*p;
+	size_t need = lead < 0x80 ? 1 : lead >= 0xc2 && lead < 0xe0 ? 2 : (lead & 0xf0) == 0xe0 ? 3 : lead - 0xf0u < 5 ? 4 : 0;
+
+	if (need == 1)
+		return lead >= 0x20 && lead != 0x7f;
+	for (size_t i = 1; i < need; i++)
+		if (((unsigned char)p[i] & 0xc0) != 0x80)
+			return 0;
+	return need;
+}
+
+/* Copy text so that it stays one line of valid UTF-8 on any terminal and in JSON: other bytes become '?'. */
+static void copy_line(char *out, size_t out_bytes, const char *text)
+{
+	size_t used = 0;
+
+	while (*text != '\0') {
+		size_t need = printable_bytes(text), bytes = TN_MAX(need, 1);
+
+		if (used + bytes >= out_bytes)
+			break;
+		memcpy(out + used, need > 0 ? text : "?", bytes);
+		used += bytes;
+		text += bytes;
+	}
+	out[used] = '\0';
+}
+
+TN_PRINTF(4, 0)
+static void add(const struct tn_cfg_source *source, const char *path, unsigned line, const char *fmt, va_list args)
+{
+	struct tn_config_errors *errors = source->errors;
+	struct tn_config_error *e;
+	char text[sizeof e->text];
+
+	if (errors->cnt == TN_CONFIG_ERRORS_MAX) {
+		errors->dropped_cnt++;
+		return;
+	}
+	e = &errors->item[errors->cnt++];
+	vsnprintf(text, sizeof text, fmt, args);
+	copy_line(e->text, sizeof e->text, text);
+	copy_line(e->source, sizeof e->source, source->name);
+	copy_line(e->key, sizeof e->key, path);
+	e->line = line;
+}
+
+bool tn_cfg_path_join(char out[static TN_CFG_PATH_MAX], const char *prefix, const char *name)
+{
+	int need = snprintf(out, TN_CFG_PATH_MAX, "%s%s%s", prefix, *prefix != '\0' ? "/" : "", name);
+
+	return need >= 0 && need < TN_CFG_PATH_MAX;
+}
+
+void tn_cfg_fail(const struct tn_cfg_source *source, const char *path, const char *fmt, ...)
+{
+	unsigned line = source->lines != NULL && *path != '\0' ? tn_cfg_lines_find(source->lines, path) : 0;
+	va_list args;
+
+	va_start(args, fmt);
+	add(source, path, line, fmt, args);
+	va_end(args);
+}
+
+void tn_cfg_fail_at(const struct tn_cfg_source *source, const char *path, unsigned line, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	add(source, path, line, fmt, args);
+	va_end(args);
+}
+
+unsigned tn_cfg_error_cnt(const struct tn_config_errors *errors)
+{
+	return errors->cnt + errors->dropped_cnt;
+}
+
+void tn_config_errors_print(const struct tn_config_errors *errors, FILE *out)
+{
+	for (unsigned i = 0; i < errors->cnt; i++) {
+		const struct tn_config_error *e = &errors->item[i];
+
+		fprintf(out, "%s", e->source);
+		if (e->line > 0)
+			fprintf(out, ":%u", e->line);
+		fprintf(out, "%s%s%s%s\n", *e->source != '\0' ? ": " : "", e->key, *e->key != '\0' ? ": " : "", e->text);
+	}
+	if (errors->dropped_cnt > 0)
+		fprintf(out, "... and %u more\n", errors->dropped_cnt);
+}
