@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The streaming JSON writer. The only owner of JSON escaping on the way out of our own printers. */
+#include "common/json_out.h"
+
+#include <string.h>
+
+static void put_string(struct tn_text *t, const char *s);
+
+static void member(struct tn_json *j, const char *key)
+{
+	if (j->comma >> j->depth & 1)
+		tn_text_char(j->out, ',');
+	j->comma |= 1u << j->depth;
+	if (key) {
+		put_string(j->out, key);
+		tn_text_char(j->out, ':');
+	}
+}
+
+static void open_level(struct tn_json *j, char c)
+{
+	tn_text_char(j->out, c);
+	if (j->depth == TN_JSON_DEPTH_MAX) {
+		j->out->failed = true;
+		return;
+	}
+	j->depth++;
+	j->comma &= ~(1u << j->depth);
+}
+
+static void close_level(struct tn_json *j, char c)
+{
+	tn_text_char(j->out, c);
+	if (j->depth > 0)
+		j->depth--;
+}
+
+void tn_json_begin(struct tn_json *j, struct tn_text *out)
+{
+	*j = (struct tn_json){ .out = out };
+	open_level(j, '{');
+}
+
+void tn_json_end(struct tn_json *j)
+{
+	close_level(j, '}');
+}
+
+void tn_json_object(struct tn_json *j, const char *key)
+{
+	member(j, key);
+	open_level(j, '{');
+}
+
+void tn_json_array(struct tn_json *j, const char *key)
+{
+	member(j, key);
+	open_level(j, '[');
+}
+
+void tn_json_close_object(struct tn_json *j)
+{
+	close_level(j, '}');
+}
+
+void tn_json_close_array(struct tn_json *j)
+{
+	close_level(j, ']');
+}
+
+/* Length of the UTF-8 sequence at s (shortest form, no surrogates), 0 when there is none. */
+static unsigned utf8_len(const unsigned char *s)
+{
+	unsigned n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+	for (unsigned i = 1; i < n; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	if (n == 3 && ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)))
+		return 0;
+	if (n == 4 && ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)))
+		return 0;
+	return n;
+}
+
+static void put_string(struct tn_text *t, const char *s)
+{
+	tn_text_char(t, '"');
+	for (const char *p = s; *p;) {
+		unsigned n = utf8_len((const unsigned char *)p);
+		if (n == 0)
+			tn_text_str(t, "\\ufffd");
+		else if (*p == '"' || *p == '\\')
+			tn_text_printf(t, "\\%c", *p);
+		else if (n == 1 && ((unsigned char)*p < 0x20 || *p == 0x7f))
+			tn_text_printf(t, "\\u%04x", (unsigned)(unsigned char)*p);
+		else
+			tn_text_add(t, p, n);
+		p += n ? n : 1;
+	}
+	tn_text_char(t, '"');
+}
+
+void tn_json_str(struct tn_json *j, const char *key, const char *value)
+{
+	if (!value) {
+		tn_json_null(j, key);
+		return;
+	}
+	member(j, key);
+	put_string(j->out, value);
+}
+
+void tn_json_u64(struct tn_json *j, const char *key, uint64_t value)
+{
+	member(j, key);
+	tn_text_u64(j->out, value);
+}
+
+void tn_json_i64(struct tn_json *j, const char *key, int64_t value)
+{
+	member(j, key);
+	tn_text_i64(j->out, value);
+}
+
+void tn_json_fixed(struct tn_json *j, const char *key, uint64_t value, unsigned decimals)
+{
+	member(j, key);
+	tn_text_fixed(j->out, value, decimals);
+}
+
+void tn_json_bool(struct tn_json *j, const char *key, bool value)
+{
+	member(j, key);
+	tn_text_str(j->out, value ? "true" : "false");
+}
+
+void tn_json_null(struct tn_json *j, const char *key)
+{
+	member(j, key);
+	tn_text_str(j->out, "null");
+}
