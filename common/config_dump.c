@@ -88,8 +88,7 @@ static tn_status dump_text(const struct tn_config *cfg, FILE *out, unsigned flag
 
 /* ---- JSON ---- */
 
-/* Put value at path into nested objects; takes over value. False: no memory. */
-static bool put_nested(json_t *root, const char *path, json_t *value)
+bool tn_cfg_put_nested(json_t *root, const char *path, json_t *value)
 {
 	json_t *at = root;
 	const char *slash;
@@ -153,7 +152,7 @@ static tn_status dump_json(const struct tn_config *cfg, FILE *out, unsigned flag
 		if ((flags & TN_CONFIG_DUMP_ORIGIN) != 0)
 			failed = json_object_set_new(root, path, value_with_origin(cfg, (enum tn_config_key)k)) != 0;
 		else
-			failed = !put_nested(root, path, json_incref(cfg->value[k].json));
+			failed = !tn_cfg_put_nested(root, path, json_incref(cfg->value[k].json));
 	}
 	if (!failed)
 		failed = json_dumpf(root, out, JSON_INDENT(2)) != 0 || fputc('\n', out) == EOF;

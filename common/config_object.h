@@ -105,4 +105,9 @@ void tn_cfg_check_rules(const struct tn_config *cfg, struct tn_config_errors *er
 /* Build cfg->peers and cfg->policies from their values. NO_MEMORY or OK. */
 tn_status tn_cfg_build_objects(struct tn_config *cfg);
 
+/* ---- printing (config_dump.c) ---- */
+
+/* Put value at path into nested objects; takes over value. False: no memory. */
+bool tn_cfg_put_nested(json_t *root, const char *path, json_t *value);
+
 #endif

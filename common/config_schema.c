@@ -179,6 +179,14 @@ static void number_text(const struct tn_cfg_row *row, char *out, size_t out_byte
 		snprintf(out, out_bytes, "%" PRIu64 "..%" PRIu64 "%s%s", row->min, row->max, *unit != '\0' ? " " : "", unit);
 }
 
+/* "at most 8 numeric addresses" */
+static void list_text(const struct tn_cfg_row *row, char *out, size_t out_bytes)
+{
+	const char *item = row->type == TN_CFG_TYPE_OBJECTS ? "object" : tn_cfg_kind_text(row->kind);
+
+	snprintf(out, out_bytes, "at most %" PRIu64 " %s%s", row->max, item, row->kind == TN_CFG_KIND_ADDRESS ? "es" : "s");
+}
+
 void tn_cfg_range_text(const struct tn_cfg_row *row, char *out, size_t out_bytes)
 {
 	switch (row->type) {
@@ -203,9 +211,7 @@ void tn_cfg_range_text(const struct tn_cfg_row *row, char *out, size_t out_bytes
 		TN_FALLTHROUGH;
 	case TN_CFG_TYPE_U64_LIST:
 	case TN_CFG_TYPE_OBJECTS:
-		snprintf(out, out_bytes, "%" PRIu64 "..%" PRIu64 " %s%ss", row->min, row->max,
-			 row->type == TN_CFG_TYPE_OBJECTS ? "object" : tn_cfg_kind_text(row->kind),
-			 row->kind == TN_CFG_KIND_ADDRESS ? "e" : "");
+		list_text(row, out, out_bytes);
 		return;
 	}
 }
