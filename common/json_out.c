@@ -6,7 +6,7 @@
 
 static void put_string(struct tn_text *t, const char *s);
 
-static void member(struct tn_json *j, const char *key)
+static void member(struct tn_jout *j, const char *key)
 {
 	if (j->comma >> j->depth & 1)
 		tn_text_char(j->out, ',');
@@ -17,10 +17,10 @@ static void member(struct tn_json *j, const char *key)
 	}
 }
 
-static void open_level(struct tn_json *j, char c)
+static void open_level(struct tn_jout *j, char c)
 {
 	tn_text_char(j->out, c);
-	if (j->depth == TN_JSON_DEPTH_MAX) {
+	if (j->depth == TN_JOUT_DEPTH_MAX) {
 		j->out->failed = true;
 		return;
 	}
@@ -28,42 +28,42 @@ static void open_level(struct tn_json *j, char c)
 	j->comma &= ~(1u << j->depth);
 }
 
-static void close_level(struct tn_json *j, char c)
+static void close_level(struct tn_jout *j, char c)
 {
 	tn_text_char(j->out, c);
 	if (j->depth > 0)
 		j->depth--;
 }
 
-void tn_json_begin(struct tn_json *j, struct tn_text *out)
+void tn_jout_begin(struct tn_jout *j, struct tn_text *out)
 {
-	*j = (struct tn_json){ .out = out };
+	*j = (struct tn_jout){ .out = out };
 	open_level(j, '{');
 }
 
-void tn_json_end(struct tn_json *j)
+void tn_jout_end(struct tn_jout *j)
 {
 	close_level(j, '}');
 }
 
-void tn_json_object(struct tn_json *j, const char *key)
+void tn_jout_object(struct tn_jout *j, const char *key)
 {
 	member(j, key);
 	open_level(j, '{');
 }
 
-void tn_json_array(struct tn_json *j, const char *key)
+void tn_jout_array(struct tn_jout *j, const char *key)
 {
 	member(j, key);
 	open_level(j, '[');
 }
 
-void tn_json_close_object(struct tn_json *j)
+void tn_jout_close_object(struct tn_jout *j)
 {
 	close_level(j, '}');
 }
 
-void tn_json_close_array(struct tn_json *j)
+void tn_jout_close_array(struct tn_jout *j)
 {
 	close_level(j, ']');
 }
@@ -100,41 +100,41 @@ static void put_string(struct tn_text *t, const char *s)
 	tn_text_char(t, '"');
 }
 
-void tn_json_str(struct tn_json *j, const char *key, const char *value)
+void tn_jout_str(struct tn_jout *j, const char *key, const char *value)
 {
 	if (!value) {
-		tn_json_null(j, key);
+		tn_jout_null(j, key);
 		return;
 	}
 	member(j, key);
 	put_string(j->out, value);
 }
 
-void tn_json_u64(struct tn_json *j, const char *key, uint64_t value)
+void tn_jout_u64(struct tn_jout *j, const char *key, uint64_t value)
 {
 	member(j, key);
 	tn_text_u64(j->out, value);
 }
 
-void tn_json_i64(struct tn_json *j, const char *key, int64_t value)
+void tn_jout_i64(struct tn_jout *j, const char *key, int64_t value)
 {
 	member(j, key);
 	tn_text_i64(j->out, value);
 }
 
-void tn_json_fixed(struct tn_json *j, const char *key, uint64_t value, unsigned decimals)
+void tn_jout_fixed(struct tn_jout *j, const char *key, uint64_t value, unsigned decimals)
 {
 	member(j, key);
 	tn_text_fixed(j->out, value, decimals);
 }
 
-void tn_json_bool(struct tn_json *j, const char *key, bool value)
+void tn_jout_bool(struct tn_jout *j, const char *key, bool value)
 {
 	member(j, key);
 	tn_text_str(j->out, value ? "true" : "false");
 }
 
-void tn_json_null(struct tn_json *j, const char *key)
+void tn_jout_null(struct tn_jout *j, const char *key)
 {
 	member(j, key);
 	tn_text_str(j->out, "null");

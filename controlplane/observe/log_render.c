@@ -46,7 +46,7 @@ static const struct event_form forms[SHR_EVENT_KIND_CNT] = {
 	[SHR_EVENT_STATE] = { "tent.state", "info", F_ARG },
 };
 
-void cp_log_put_time(struct tn_json *j, const char *key, uint64_t mono_ns, const struct cp_log_clock *clock)
+void cp_log_put_time(struct tn_jout *j, const char *key, uint64_t mono_ns, const struct cp_log_clock *clock)
 {
 	uint64_t real_ns = clock->real_ns + (mono_ns - clock->mono_ns); /* modulo 2^64: also for events before the pair */
 	time_t s = (time_t)(real_ns / TN_NS_PER_S);
@@ -55,46 +55,46 @@ void cp_log_put_time(struct tn_json *j, const char *key, uint64_t mono_ns, const
 	if (!gmtime_r(&s, &tm) || strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm) == 0)
 		(void)snprintf(day, sizeof day, "1970-01-01T00:00:00");
 	(void)snprintf(text, sizeof text, "%s.%06" PRIu64 "Z", day, real_ns % TN_NS_PER_S / TN_NS_PER_US);
-	tn_json_str(j, key, text);
+	tn_jout_str(j, key, text);
 }
 
-void cp_log_put_trace(struct tn_json *j, const struct shr_event_shm *ev)
+void cp_log_put_trace(struct tn_jout *j, const struct shr_event_shm *ev)
 {
 	char hex[33];
 	if ((ev->trace_hi | ev->trace_lo) == 0)
 		return;
 	(void)snprintf(hex, sizeof hex, "%016" PRIx64 "%016" PRIx64, ev->trace_hi, ev->trace_lo);
-	tn_json_str(j, "trace_id", hex);
+	tn_jout_str(j, "trace_id", hex);
 }
 
-static void put_ids(struct tn_json *j, const struct shr_event_shm *ev, unsigned fields)
+static void put_ids(struct tn_jout *j, const struct shr_event_shm *ev, unsigned fields)
 {
 	if (fields & F_REQUEST) {
-		tn_json_u64(j, "request_id", ev->request_id);
-		tn_json_u64(j, "batch_id", ev->batch_id);
-		tn_json_u64(j, "task_id", ev->task_id);
+		tn_jout_u64(j, "request_id", ev->request_id);
+		tn_jout_u64(j, "batch_id", ev->batch_id);
+		tn_jout_u64(j, "task_id", ev->task_id);
 	}
 	if (fields & F_ATTEMPT)
-		tn_json_u64(j, "attempt_id", ev->attempt_id);
+		tn_jout_u64(j, "attempt_id", ev->attempt_id);
 	cp_log_put_trace(j, ev);
 }
 
-static void put_what(struct tn_json *j, const struct shr_event_shm *ev, unsigned fields)
+static void put_what(struct tn_jout *j, const struct shr_event_shm *ev, unsigned fields)
 {
 	if (fields & F_TRANSPORT)
-		tn_json_str(j, "transport", tn_transport_name(ev->transport));
+		tn_jout_str(j, "transport", tn_transport_name(ev->transport));
 	if (fields & F_FROM_TO) {
-		tn_json_str(j, "from", tn_transport_name(ev->from));
-		tn_json_str(j, "to", tn_transport_name(ev->to));
+		tn_jout_str(j, "from", tn_transport_name(ev->from));
+		tn_jout_str(j, "to", tn_transport_name(ev->to));
 	}
 	if (fields & F_OPERATION)
-		tn_json_str(j, "operation", tn_op_name(ev->operation));
+		tn_jout_str(j, "operation", tn_op_name(ev->operation));
 	if (fields & (F_CAUSE | F_PHASE))
-		tn_json_str(j, "phase", tn_phase_name(ev->phase));
+		tn_jout_str(j, "phase", tn_phase_name(ev->phase));
 	if (fields & F_CAUSE)
-		tn_json_str(j, "reason", tn_reason_name(ev->reason));
+		tn_jout_str(j, "reason", tn_reason_name(ev->reason));
 	if (fields & F_STATUS)
-		tn_json_str(j, "status", tn_status_name((tn_status)ev->status));
+		tn_jout_str(j, "status", tn_status_name((tn_status)ev->status));
 }
 
 bool cp_log_render(const struct shr_event_shm *ev, const struct cp_log_clock *clock, uint64_t suppressed,
@@ -107,23 +107,23 @@ bool cp_log_render(const struct shr_event_shm *ev, const struct cp_log_clock *cl
 	if (ev->kind >= SHR_EVENT_KIND_CNT || !forms[ev->kind].name)
 		return false;
 	const struct event_form *form = &forms[ev->kind];
-	struct tn_json j;
-	tn_json_begin(&j, out);
-	tn_json_str(&j, "event", form->name);
+	struct tn_jout j;
+	tn_jout_begin(&j, out);
+	tn_jout_str(&j, "event", form->name);
 	cp_log_put_time(&j, "ts", ev->mono_ns, clock);
-	tn_json_str(&j, "level", form->level);
+	tn_jout_str(&j, "level", form->level);
 	put_ids(&j, ev, form->fields);
 	put_what(&j, ev, form->fields);
 	if (form->fields & F_DURATION)
-		tn_json_fixed(&j, "duration_us", ev->duration_ns, 3);
+		tn_jout_fixed(&j, "duration_us", ev->duration_ns, 3);
 	if (form->fields & F_REQUEST)
-		tn_json_u64(&j, "failover_count", ev->failover_cnt);
+		tn_jout_u64(&j, "failover_count", ev->failover_cnt);
 	if (form->fields & F_ARG)
-		tn_json_u64(&j, "arg", ev->arg);
-	tn_json_u64(&j, "config_generation", ev->config_generation);
+		tn_jout_u64(&j, "arg", ev->arg);
+	tn_jout_u64(&j, "config_generation", ev->config_generation);
 	if (suppressed)
-		tn_json_u64(&j, "suppressed", suppressed);
-	tn_json_end(&j);
+		tn_jout_u64(&j, "suppressed", suppressed);
+	tn_jout_end(&j);
 	tn_text_char(out, '\n');
 	return true;
 }

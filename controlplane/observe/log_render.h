@@ -22,9 +22,9 @@ bool cp_log_render(const struct shr_event_shm *ev, const struct cp_log_clock *cl
 void cp_trace_render(const struct shr_event_shm *ev, const struct cp_log_clock *clock, struct tn_text *out);
 
 /* Helpers of the two renderers: "2026-01-31T23:59:59.123456Z", and 32 hex digits of the trace id. */
-struct tn_json;
-void cp_log_put_time(struct tn_json *j, const char *key, uint64_t mono_ns, const struct cp_log_clock *clock);
-void cp_log_put_trace(struct tn_json *j, const struct shr_event_shm *ev);
+struct tn_jout;
+void cp_log_put_time(struct tn_jout *j, const char *key, uint64_t mono_ns, const struct cp_log_clock *clock);
+void cp_log_put_trace(struct tn_jout *j, const struct shr_event_shm *ev);
 
 /* Token bucket per event kind: CP_LOG_RATE lines a second, CP_LOG_BURST at once. Spans are not limited: their sampling
  * is their limit. Zeroed = full. */

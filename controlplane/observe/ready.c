@@ -77,13 +77,13 @@ const char *cp_ready_reason_text(unsigned reason)
 	return reason < TN_ARRAY_LEN(text) ? text[reason] : "invalid";
 }
 
-void cp_ready_json_reasons(struct tn_json *j, uint32_t reasons)
+void cp_ready_json_reasons(struct tn_jout *j, uint32_t reasons)
 {
-	tn_json_array(j, "reasons");
+	tn_jout_array(j, "reasons");
 	for (unsigned r = 0; r < CP_READY_REASON_CNT; r++)
 		if (reasons >> r & 1)
-			tn_json_str(j, NULL, cp_ready_reason_text(r));
-	tn_json_close_array(j);
+			tn_jout_str(j, NULL, cp_ready_reason_text(r));
+	tn_jout_close_array(j);
 }
 
 static const char *worker_word(const struct cp_ready_in *in, uint32_t reasons)
@@ -95,28 +95,28 @@ static const char *worker_word(const struct cp_ready_in *in, uint32_t reasons)
 
 void cp_ready_json(const struct cp_ready_in *in, uint32_t reasons, struct tn_text *out)
 {
-	struct tn_json j;
-	tn_json_begin(&j, out);
-	tn_json_u64(&j, "schema_version", 1);
-	tn_json_bool(&j, "ready", reasons == 0);
+	struct tn_jout j;
+	tn_jout_begin(&j, out);
+	tn_jout_u64(&j, "schema_version", 1);
+	tn_jout_bool(&j, "ready", reasons == 0);
 	cp_ready_json_reasons(&j, reasons);
-	tn_json_object(&j, "checks");
-	tn_json_bool(&j, "engine", engine_available(in));
-	tn_json_bool(&j, "control_plane", in->peer_bus_bound && in->link_up);
-	tn_json_u64(&j, "transports", (uint64_t)__builtin_popcount(cp_ready_transports_up(in)));
-	tn_json_str(&j, "progress_worker", worker_word(in, reasons));
-	tn_json_close_object(&j);
-	tn_json_end(&j);
+	tn_jout_object(&j, "checks");
+	tn_jout_bool(&j, "engine", engine_available(in));
+	tn_jout_bool(&j, "control_plane", in->peer_bus_bound && in->link_up);
+	tn_jout_u64(&j, "transports", (uint64_t)__builtin_popcount(cp_ready_transports_up(in)));
+	tn_jout_str(&j, "progress_worker", worker_word(in, reasons));
+	tn_jout_close_object(&j);
+	tn_jout_end(&j);
 	tn_text_char(out, '\n');
 }
 
 void cp_live_json(uint64_t uptime_ns, struct tn_text *out)
 {
-	struct tn_json j;
-	tn_json_begin(&j, out);
-	tn_json_u64(&j, "schema_version", 1);
-	tn_json_str(&j, "status", "live");
-	tn_json_u64(&j, "uptime_s", uptime_ns / TN_NS_PER_S);
-	tn_json_end(&j);
+	struct tn_jout j;
+	tn_jout_begin(&j, out);
+	tn_jout_u64(&j, "schema_version", 1);
+	tn_jout_str(&j, "status", "live");
+	tn_jout_u64(&j, "uptime_s", uptime_ns / TN_NS_PER_S);
+	tn_jout_end(&j);
 	tn_text_char(out, '\n');
 }

@@ -64,7 +64,7 @@ void cp_ready_json(const struct cp_ready_in *in, uint32_t reasons, struct tn_tex
 void cp_live_json(uint64_t uptime_ns, struct tn_text *out);
 
 /* Writes the array member `reasons` of ready and diagnostics. */
-struct tn_json;
-void cp_ready_json_reasons(struct tn_json *j, uint32_t reasons);
+struct tn_jout;
+void cp_ready_json_reasons(struct tn_jout *j, uint32_t reasons);
 
 #endif
