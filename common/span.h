@@ -29,6 +29,8 @@ TN_INLINE const uint8_t *tn_rd_take(struct tn_rd *r, size_t len)
 		return NULL;
 	}
 	const uint8_t *p = r->ptr;
+	if (len == 0)
+		return p;   /* NULL + 0 is undefined in C */
 	r->ptr += len;
 	r->left -= len;
 	return p;
@@ -41,6 +43,8 @@ TN_INLINE uint8_t *tn_wr_take(struct tn_wr *w, size_t len)
 		return NULL;
 	}
 	uint8_t *p = w->ptr;
+	if (len == 0)
+		return p;   /* NULL + 0 is undefined in C */
 	w->ptr += len;
 	w->left -= len;
 	return p;
