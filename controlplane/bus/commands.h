@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One handler per question of tentctl (docs/protocol.md section 5). Control-plane thread. */
+#ifndef CP_BUS_COMMANDS_H
+#define CP_BUS_COMMANDS_H
+
+#include "controlplane/node.h"
+
+void cp_bus_status(struct cp_node *node, const struct cp_request *rq);
+void cp_bus_segment_list(struct cp_node *node, const struct cp_request *rq);
+void cp_bus_segment_show(struct cp_node *node, const struct cp_request *rq);
+void cp_bus_segment_withdraw(struct cp_node *node, const struct cp_request *rq);
+void cp_bus_peer_list(struct cp_node *node, const struct cp_request *rq);
+void cp_bus_peer_probe(struct cp_node *node, const struct cp_request *rq);
+void cp_bus_version(struct cp_node *node, const struct cp_request *rq);
+
+#endif

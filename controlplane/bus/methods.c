@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The table of what tentctl may ask. */
+#include "controlplane/bus/commands.h"
+
+const struct cp_method cp_bus_methods[] = {
+	{ "status", cp_bus_status },
+	{ "segment_list", cp_bus_segment_list },
+	{ "segment_show", cp_bus_segment_show },
+	{ "segment_withdraw", cp_bus_segment_withdraw },
+	{ "peer_list", cp_bus_peer_list },
+	{ "peer_probe", cp_bus_peer_probe },
+	{ "version", cp_bus_version },
+	{ NULL, NULL },
+};

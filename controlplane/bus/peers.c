@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * `peer_list`, `peer_probe`: the peers of the config, what was heard of them, and the lanes the data plane has. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/message.h"
+#include "controlplane/bus/commands.h"
+
+static const char *const ticket_names[] = {
+#define X(n, s) [CP_TICKET_##n] = #s,
+	CP_TICKET_STATES(X)
+#undef X
+};
+
+static json_t *find_lanes(const json_t *dp, const char *peer)
+{
+	size_t i;
+	json_t *p;
+	json_array_foreach(json_object_get(dp, "peers"), i, p)
+		if (json_is_string(json_object_get(p, "name")) && strcmp(json_string_value(json_object_get(p, "name")), peer) == 0)
+			return p;
+	return NULL;
+}
+
+static json_t *peer_json(const struct cp_node *node, const struct cp_peer *p, const json_t *dp)
+{
+	json_t *j = json_object(), *lanes = find_lanes(dp, p->cfg->name);
+	tn_json_put_str(j, "name", p->cfg->name);
+	tn_json_put_str(j, "address", p->cfg->address);
+	tn_json_put_peer_id(j, "id", &p->cfg->id);
+	tn_json_put_str(j, "ticket", ticket_names[p->ticket_state]);
+	if (!tn_id128_is_zero(&p->session))
+		tn_json_put_hex128(j, "session", &p->session);
+	if (p->heard_ns != 0)
+		tn_json_put_u64(j, "heard_ms_ago", (node->now_ns - p->heard_ns) / TN_NS_PER_MS);
+	if (p->ticket_state == CP_TICKET_FAILED) {
+		tn_json_put_str(j, "error", tn_status_name(p->last_status));
+		tn_json_put_str(j, "detail", p->last_detail);
+	}
+	if (p->probes_ok > 0)
+		tn_json_put_u64(j, "control_lane_rtt_us", p->probe_rtt_ns / TN_NS_PER_US);
+	if (lanes != NULL) {
+		json_object_set(j, "lanes", json_object_get(lanes, "lanes"));
+		json_object_set(j, "transport", json_object_get(lanes, "transport"));
+		json_object_set(j, "up", json_object_get(lanes, "up"));
+	}
+	return j;
+}
+
+static void answer(struct cp_node *node, const struct cp_reply_to *to, const json_t *dp)
+{
+	json_t *b = json_object(), *list = json_array();
+	for (uint32_t i = 0; i < node->peer_cnt; i++)
+		json_array_append_new(list, peer_json(node, &node->peers[i], dp));
+	json_object_set_new(b, "peers", list);
+	cp_node_reply(node, to, TN_OK, NULL, b);
+}
+
+static void on_dp_status(struct cp_node *node, void *ctx, tn_status status, const char *detail, const json_t *body)
+{
+	struct cp_reply_to *to = ctx;
+	(void)status, (void)detail; /* without a data plane there are no lanes to show */
+	answer(node, to, body);
+	free(to);
+}
+
+void cp_bus_peer_list(struct cp_node *node, const struct cp_request *rq)
+{
+	struct cp_reply_to *to = node->link.attached ? malloc(sizeof *to) : NULL;
+	if (to == NULL) {
+		answer(node, &rq->to, NULL);
+		return;
+	}
+	*to = rq->to;
+	uint64_t deadline = TN_MIN(rq->deadline_ns, node->now_ns + TN_NS_PER_S);
+	cp_exchange_call(node->exchange,
+			 &(struct cp_call_opts){ .target = CP_TARGET_LINK, .type = "status", .attempts = 1,
+						 .deadline_ns = deadline, .done = on_dp_status, .ctx = to },
+			 node->now_ns);
+}
+
+struct probe { struct cp_reply_to to; uint64_t start_ns; };
+
+static void on_probed(struct cp_node *node, void *ctx, tn_status status, const char *detail, const json_t *body)
+{
+	struct probe *pr = ctx;
+	json_t *b = json_object();
+	(void)body;
+	if (status == TN_OK)
+		tn_json_put_u64(b, "control_plane_rtt_us", (node->now_ns - pr->start_ns) / TN_NS_PER_US);
+	cp_node_reply(node, &pr->to, status, status == TN_OK ? NULL : detail, b);
+	free(pr);
+}
+
+/* Asks the peer's control plane over its own connection, and the control lane of the data planes when there is one: the
+ * lane's answer shows in the next peer_list. */
+void cp_bus_peer_probe(struct cp_node *node, const struct cp_request *rq)
+{
+	struct tn_json_in in;
+	char name[TN_NAME_MAX], text[128];
+	struct cp_peer *p = NULL;
+	tn_json_in_init(&in, rq->body);
+	tn_json_name(&in, "peer", name);
+	if (in.status == TN_OK && (p = cp_node_peer_by_name(node, name)) == NULL) {
+		snprintf(text, sizeof text, "no peer \"%s\" in the config", name);
+		cp_node_reply(node, &rq->to, TN_PEER_UNKNOWN, text, NULL);
+		return;
+	}
+	struct probe *pr = in.status == TN_OK ? malloc(sizeof *pr) : NULL;
+	if (pr == NULL) {
+		cp_node_reply(node, &rq->to, in.status != TN_OK ? in.status : TN_NO_MEMORY, in.err, NULL);
+		return;
+	}
+	(void)cp_datagram_probe(node, p);
+	*pr = (struct probe){ .to = rq->to, .start_ns = node->now_ns };
+	json_t *body = json_object();
+	tn_json_put_u64(body, "nonce", tn_rand_u64(&node->rand) >> 1);
+	cp_exchange_call(node->exchange,
+			 &(struct cp_call_opts){
+				 .target = p->index, .type = "probe", .method = TN_RPC_METHOD_PROBE, .body = body, .attempts = 1,
+				 .deadline_ns = rq->deadline_ns, .done = on_probed, .ctx = pr },
+			 node->now_ns);
+}

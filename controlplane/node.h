@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The control plane's mind: what it knows (its data plane, local segments, peers, cached remote segments) and what it
+ * answers. Sans-I/O: cp_node_input() takes one message and the time, cp_node_tick() takes the time; everything that
+ * leaves goes through the emit callback. loop.c owns the sockets; the simulator runs this same code. One thread. */
+#ifndef CP_NODE_H
+#define CP_NODE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/config.h"
+#include "common/ids.h"
+#include "common/list.h"
+#include "common/rand.h"
+#include "controlplane/peer/exchange.h"
+
+struct cp_local;
+struct cp_remote_cache;
+struct tn_metrics;
+
+/* Where a message came in or goes out. */
+enum cp_door {
+	CP_DOOR_LINK = 1,  /* the data plane's connection (route names it) */
+	CP_DOOR_BUS,       /* a tentctl (route) */
+	CP_DOOR_SERVER,    /* a peer that asks us (route; peer index proven by its key) */
+	CP_DOOR_CLIENT     /* our own connection to peer `peer`: its answers */
+};
+
+#define CP_ROUTE_MAX 255u
+#define CP_NO_PEER UINT32_MAX
+
+struct cp_route { uint8_t len; uint8_t bytes[CP_ROUTE_MAX]; };
+
+struct cp_input {
+	enum cp_door door;
+	struct cp_route route;   /* LINK, BUS, SERVER: answer there */
+	uint32_t peer;           /* SERVER, CLIENT */
+	const char *address;     /* SERVER: the ip the connection comes from; may be NULL */
+	const void *bytes;
+	size_t len;
+};
+
+struct cp_output {
+	enum cp_door door;
+	const struct cp_route *route; /* LINK, BUS, SERVER */
+	uint32_t peer;                /* CLIENT */
+	const void *bytes;
+	size_t len;
+};
+
+/* OK, or PEER_DOWN / AGAIN when it could not be handed to the socket. Called from inside input and tick. */
+typedef tn_status (*cp_emit)(void *ctx, const struct cp_output *out);
+
+/* Whom to answer later. */
+struct cp_reply_to { enum cp_door door; struct cp_route route; uint32_t peer; uint64_t id; char type[32]; };
+
+/* X(STATE, name) of the ticket that admits our lanes at a peer. */
+#define CP_TICKET_STATES(X) X(NONE, none) X(ASKING, asking) X(HELD, held) X(FAILED, failed)
+#define X(n, s) CP_TICKET_##n,
+enum cp_ticket_state { CP_TICKET_STATES(X) CP_TICKET_STATE_CNT };
+#undef X
+
+struct cp_peer {
+	const struct tn_config_peer *cfg;
+	uint32_t index;
+	/* as a client of it */
+	enum cp_ticket_state ticket_state;
+	struct tn_id128 session;       /* of its data plane, as last told */
+	struct tn_id128 ticket;        /* secret */
+	uint8_t datagram_key[32];      /* secret: for datagrams we send to it */
+	json_t *endpoints;
+	uint64_t frame_bytes;
+	uint64_t retry_ns, backoff_ns; /* FAILED: not before */
+	tn_status last_status;
+	char last_detail[160];
+	/* as a server for it */
+	struct tn_id128 issued_to;     /* its session that the ticket below was issued for */
+	struct tn_id128 issued_ticket; /* secret */
+	uint8_t issued_key[32];        /* secret: for datagrams it sends to us */
+	bool issuing;
+	struct tn_list issue_waiting;  /* struct cp_issue */
+	/* datagrams: sequences are strictly increasing per key */
+	uint64_t tx_sequence, rx_sequence;
+	uint64_t probes_ok, probes_failed, probe_ns, probe_rtt_ns; /* probe_ns: when the one under way left, 0 = none */
+	uint8_t probe_nonce[8];
+	uint64_t heard_ns;             /* last time it answered or asked */
+};
+
+struct cp_link {                       /* our data plane as it told us */
+	bool attached;
+	bool snapshot_done;
+	struct cp_route route;
+	struct tn_id128 session;
+	uint32_t pid;
+	uint64_t generation;           /* of its telemetry file */
+	char telemetry[64];
+	uint64_t sequence;
+	uint64_t frame_bytes;
+	json_t *endpoints;
+	uint64_t heard_ns;
+};
+
+struct cp_node {
+	const struct tn_config *config;
+	struct tn_peer_id self;
+	struct tn_id128 control_session;
+	char name[TN_NAME_MAX];
+	cp_emit emit;
+	void *emit_ctx;
+	struct tn_rand rand;
+	uint64_t now_ns;               /* of the input or tick that runs */
+	const struct tn_metrics *metrics; /* control-plane-owned cells */
+
+	struct cp_exchange *exchange;
+	struct cp_link link;
+	struct cp_local *local;
+	struct cp_remote_cache *remote;
+	struct cp_peer *peers;
+	uint32_t peer_cnt;
+	struct tn_list opens;          /* struct cp_open: link opens that wait for a descriptor or a ticket */
+	uint32_t open_cnt;
+	uint64_t datagrams_dropped;
+	uint64_t messages_refused;     /* malformed or not allowed */
+	bool stopping;
+};
+
+struct cp_node_cfg {
+	const struct tn_config *config; /* outlives the node */
+	struct tn_peer_id self;
+	struct tn_id128 control_session;
+	uint64_t seed;
+	const struct tn_metrics *metrics;
+	cp_emit emit;
+	void *emit_ctx;
+};
+
+tn_status cp_node_new(const struct cp_node_cfg *cfg, struct cp_node **out);
+void cp_node_free(struct cp_node *node);
+
+/* One message. Malformed or forbidden ones are counted and answered with an error where an answer is possible. */
+void cp_node_input(struct cp_node *node, const struct cp_input *in, uint64_t now_ns);
+void cp_node_tick(struct cp_node *node, uint64_t now_ns);
+/* The data plane's process is dead: its calls end, opens wait for its successor to attach. */
+void cp_node_link_lost(struct cp_node *node, uint64_t now_ns);
+/* Our connection to a peer broke or was refused: calls to it end at once instead of at their deadline. */
+void cp_node_peer_trouble(struct cp_node *node, uint32_t peer, tn_status status, uint64_t now_ns);
+/* When tick() must run next; UINT64_MAX = never. */
+uint64_t cp_node_next_ns(const struct cp_node *node);
+
+/* ---- for the handlers in this room's folders ---- */
+
+/* Send a request; the exchange does the bookkeeping. `body` borrowed. */
+tn_status cp_node_send(struct cp_node *node, uint32_t target, const char *type, uint64_t id, uint64_t remaining_ns,
+		       const json_t *body);
+/* Answer. `body` is stolen (may be NULL); detail may be NULL when status is OK. */
+void cp_node_reply(struct cp_node *node, const struct cp_reply_to *to, tn_status status, const char *detail, json_t *body);
+struct cp_peer *cp_node_peer_by_name(struct cp_node *node, const char *name);
+
+/* A request that came in through any door. */
+struct cp_request {
+	struct cp_reply_to to;
+	const json_t *body;       /* an object, never NULL */
+	const char *address;
+	uint64_t deadline_ns;
+	struct tn_id128 session;  /* sender's, as its envelope says */
+};
+typedef void (*cp_handler)(struct cp_node *node, const struct cp_request *rq);
+struct cp_method { const char *type; cp_handler handle; };
+
+extern const struct cp_method cp_link_methods[];   /* link/handlers.c; ends with a NULL type */
+extern const struct cp_method cp_bus_methods[];    /* bus/methods.c */
+extern const struct cp_method cp_server_methods[]; /* peer/methods.c */
+
+/* ---- pieces (one file each) ---- */
+
+/* peer/ticket.c: make sure a ticket for our data plane's session at `peer` is held or being asked for. `stale`: the one
+ * held was refused. When something changes, cp_opens_advance() runs. */
+void cp_ticket_want(struct cp_node *node, struct cp_peer *peer, bool stale);
+/* Everything granted for or by an old data plane of ours is void. */
+void cp_tickets_reset(struct cp_node *node);
+/* The PEER object of docs/protocol.md section 3; new reference, NULL while no ticket is held. */
+json_t *cp_peer_json(const struct cp_peer *peer);
+
+/* link/open.c */
+void cp_open_start(struct cp_node *node, const struct cp_request *rq);
+void cp_peer_refresh_start(struct cp_node *node, const struct cp_request *rq);
+void cp_opens_advance(struct cp_node *node);
+void cp_opens_tick(struct cp_node *node);
+void cp_opens_drop(struct cp_node *node);
+uint64_t cp_opens_next_ns(const struct cp_node *node);
+
+/* peer/datagram.c: the relay of control datagrams over the data planes. */
+void cp_datagram_from_link(struct cp_node *node, const struct cp_request *rq);
+tn_status cp_datagram_send(struct cp_node *node, struct cp_peer *peer, uint8_t kind, const void *bytes, size_t len);
+/* Measure the control lane's round trip; AGAIN while no ticket is held. */
+tn_status cp_datagram_probe(struct cp_node *node, struct cp_peer *peer);
+
+#endif

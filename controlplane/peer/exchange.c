@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The only place where an outstanding call lives: a fixed table of calls found by id, resent while attempts are left,
+ * ended exactly once. An attempt, its call or retry are counted
+ * at one point, when the attempt ends, so attempts = calls + retries always holds. */
+#include "controlplane/peer/exchange.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/assert.h"
+#include "common/map_u64.h"
+#include "controlplane/node.h"
+#include "controlplane/observe/cells.h"
+
+struct cp_call {
+	struct tn_list link;      /* active or free list */
+	struct cp_call_opts opts;
+	uint64_t id;
+	uint64_t start_ns, attempt_ns; /* of the call, of the attempt under way */
+	uint64_t resend_ns;       /* when the attempt under way is given up; UINT64_MAX: it is the last */
+	uint32_t attempts_left, attempt; /* attempt: 1, 2, ... of those really handed over */
+	bool in_flight;           /* an attempt was really handed to the socket */
+};
+
+struct cp_exchange {
+	struct cp_node *node;
+	struct tn_map_u64 by_id;
+	struct tn_list active, free;
+	struct cp_call *calls;
+	uint32_t outstanding;
+	uint64_t next_id;
+};
+
+struct cp_exchange *cp_exchange_new(struct cp_node *node, uint32_t calls_max)
+{
+	struct cp_exchange *x = calloc(1, sizeof *x);
+	if (x == NULL)
+		return NULL;
+	x->node = node;
+	x->next_id = 1;
+	tn_list_init(&x->active);
+	tn_list_init(&x->free);
+	x->calls = calloc(calls_max, sizeof *x->calls);
+	if (x->calls == NULL || tn_map_u64_init(&x->by_id, calls_max, tn_rand_u64(&node->rand)) != TN_OK) {
+		cp_exchange_free(x);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < calls_max; i++)
+		tn_list_push_back(&x->free, &x->calls[i].link);
+	return x;
+}
+
+void cp_exchange_free(struct cp_exchange *x)
+{
+	if (x == NULL)
+		return;
+	if (x->calls != NULL)
+		tn_list_foreach(n, &x->active)
+			json_decref(tn_list_entry(n, struct cp_call, link)->opts.body);
+	tn_map_u64_fini(&x->by_id);
+	free(x->calls);
+	free(x);
+}
+
+static bool counted(const struct cp_call *c)
+{
+	return c->opts.target != CP_TARGET_LINK;
+}
+
+static enum tn_rpc_outcome outcome_of(tn_status status)
+{
+	switch (status) {
+	case TN_TIMEOUT: return TN_RPC_OUTCOME_TIMEOUT;
+	case TN_CANCELED: return TN_RPC_OUTCOME_CANCELED;
+	case TN_PEER_DOWN:
+	case TN_PEER_DENIED: return TN_RPC_OUTCOME_CONNECT_ERROR;
+	case TN_PATH_PROTOCOL:
+	case TN_INTERNAL: return TN_RPC_OUTCOME_TRANSPORT_ERROR;
+	default: return TN_RPC_OUTCOME_SUCCESS; /* an answer came, whatever it says */
+	}
+}
+
+static void attempt_end(struct cp_exchange *x, struct cp_call *c, enum tn_rpc_outcome outcome, uint64_t now_ns)
+{
+	if (counted(c) && c->in_flight)
+		cp_count_rpc(x->node->metrics, c->opts.method, outcome, now_ns - c->attempt_ns, c->attempt);
+	c->in_flight = false;
+}
+
+/* The one way out. */
+static void call_end(struct cp_exchange *x, struct cp_call *c, tn_status status, const char *detail, const json_t *body)
+{
+	struct cp_call_opts opts = c->opts;
+	tn_map_u64_remove(&x->by_id, c->id, NULL);
+	tn_list_unlink(&c->link);
+	tn_list_push_front(&x->free, &c->link);
+	c->opts.body = NULL;
+	x->outstanding--;
+	opts.done(x->node, opts.ctx, status, detail == NULL ? "" : detail, status == TN_OK ? body : NULL);
+	json_decref(opts.body);
+}
+
+/* Hand one attempt to the socket. A refusal there ends the attempt at once; the next one is tried at its time. */
+static tn_status attempt_start(struct cp_exchange *x, struct cp_call *c, uint64_t now_ns)
+{
+	uint64_t left = c->opts.deadline_ns - now_ns;
+	c->resend_ns = c->attempts_left > 1 ? now_ns + left / c->attempts_left : UINT64_MAX;
+	c->attempts_left--;
+	c->attempt_ns = now_ns;
+	c->attempt++;
+	c->in_flight = true;
+	tn_status s = cp_node_send(x->node, c->opts.target, c->opts.type, c->id, left, c->opts.body);
+	if (s != TN_OK)
+		attempt_end(x, c, outcome_of(s == TN_AGAIN ? TN_PEER_DOWN : s), now_ns);
+	return s;
+}
+
+void cp_exchange_call(struct cp_exchange *x, const struct cp_call_opts *opts, uint64_t now_ns)
+{
+	tn_assert(opts->attempts > 0 && opts->done != NULL);
+	struct tn_list *n = opts->deadline_ns > now_ns ? tn_list_pop_front(&x->free) : NULL;
+	if (n == NULL) {
+		bool late = opts->deadline_ns <= now_ns;
+		opts->done(x->node, opts->ctx, late ? TN_TIMEOUT : TN_LIMIT,
+			   late ? "the deadline had passed before the call" : "too many calls outstanding", NULL);
+		json_decref(opts->body);
+		return;
+	}
+	struct cp_call *c = tn_list_entry(n, struct cp_call, link);
+	c->opts = *opts;
+	c->id = x->next_id++;
+	c->start_ns = now_ns;
+	c->attempt = 0;
+	c->attempts_left = opts->attempts;
+	tn_list_push_back(&x->active, &c->link);
+	x->outstanding++;
+	if (tn_map_u64_insert_ptr(&x->by_id, c->id, c) != TN_OK) {
+		call_end(x, c, TN_NO_MEMORY, "no room for another call", NULL);
+		return;
+	}
+	tn_status s = attempt_start(x, c, now_ns);
+	if (s != TN_OK && c->attempts_left == 0)
+		call_end(x, c, s == TN_AGAIN ? TN_PEER_DOWN : s, "the connection does not take messages", NULL);
+}
+
+void cp_exchange_reply(struct cp_exchange *x, uint32_t target, uint64_t id, tn_status status, const char *detail,
+		       const json_t *body, uint64_t now_ns)
+{
+	struct cp_call *c = tn_map_u64_find_ptr(&x->by_id, id);
+	if (c == NULL || c->opts.target != target)
+		return; /* a late answer, or an answer to somebody else's question is no answer */
+	attempt_end(x, c, TN_RPC_OUTCOME_SUCCESS, now_ns);
+	call_end(x, c, status, detail, body);
+}
+
+void cp_exchange_drop(struct cp_exchange *x, uint32_t target, tn_status status, const char *detail)
+{
+	/* done() may start new calls: take the victims out first by walking until none is left */
+	for (;;) {
+		struct cp_call *victim = NULL;
+		tn_list_foreach(n, &x->active) {
+			struct cp_call *c = tn_list_entry(n, struct cp_call, link);
+			if (c->opts.target == target && c->start_ns <= x->node->now_ns && victim == NULL)
+				victim = c;
+		}
+		if (victim == NULL)
+			return;
+		attempt_end(x, victim, outcome_of(status), x->node->now_ns);
+		call_end(x, victim, status, detail, NULL);
+	}
+}
+
+static bool tick_one(struct cp_exchange *x, struct cp_call *c, uint64_t now_ns)
+{
+	if (now_ns >= c->opts.deadline_ns) {
+		attempt_end(x, c, TN_RPC_OUTCOME_TIMEOUT, now_ns);
+		call_end(x, c, TN_TIMEOUT, "no answer within the deadline", NULL);
+		return true;
+	}
+	if (now_ns >= c->resend_ns) {
+		attempt_end(x, c, TN_RPC_OUTCOME_TIMEOUT, now_ns);
+		(void)attempt_start(x, c, now_ns); /* a refusal waits for the next attempt or the deadline */
+	}
+	return false;
+}
+
+void cp_exchange_tick(struct cp_exchange *x, uint64_t now_ns)
+{
+	bool again = true;
+	while (again) { /* restart after each done(): it may have changed the list */
+		again = false;
+		tn_list_foreach(n, &x->active) {
+			if (tick_one(x, tn_list_entry(n, struct cp_call, link), now_ns)) {
+				again = true;
+				break;
+			}
+		}
+	}
+}
+
+uint64_t cp_exchange_next_ns(const struct cp_exchange *x)
+{
+	uint64_t next = UINT64_MAX;
+	tn_list_foreach(n, (struct tn_list *)(uintptr_t)&x->active) {
+		const struct cp_call *c = tn_list_entry(n, struct cp_call, link);
+		uint64_t t = TN_MIN(c->opts.deadline_ns, c->resend_ns);
+		next = TN_MIN(next, t);
+	}
+	return next;
+}
+
+uint32_t cp_exchange_outstanding(const struct cp_exchange *x)
+{
+	return x->outstanding;
+}

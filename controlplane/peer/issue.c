@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * issue_ticket, the receiver's half: draw a ticket and a datagram key for (peer, its session), install the ticket in our
+ * data plane, then answer. Asked again for the same session it gives the same answer, so retries are harmless. */
+#include "controlplane/peer/issue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <sodium.h>
+
+#include "common/message.h"
+
+struct cp_issue { /* one caller that waits for the installation */
+	struct tn_list link;
+	struct cp_reply_to to;
+};
+
+static json_t *answer(const struct cp_node *node, const struct cp_peer *p)
+{
+	char key[65];
+	json_t *b = json_object();
+	sodium_bin2hex(key, sizeof key, p->issued_key, sizeof p->issued_key);
+	tn_json_put_hex128(b, "session", &node->link.session);
+	tn_json_put_hex128(b, "ticket", &p->issued_ticket);
+	tn_json_put_str(b, "datagram_key", key);
+	json_object_set(b, "endpoints", node->link.endpoints);
+	tn_json_put_u64(b, "frame_bytes", node->link.frame_bytes);
+	sodium_memzero(key, sizeof key);
+	return b;
+}
+
+void cp_issue_fail_waiting(struct cp_node *node, struct cp_peer *p, tn_status status, const char *detail)
+{
+	p->issuing = false;
+	for (struct tn_list *n; (n = tn_list_pop_front(&p->issue_waiting)) != NULL;) {
+		struct cp_issue *w = tn_list_entry(n, struct cp_issue, link);
+		cp_node_reply(node, &w->to, status, detail, NULL);
+		free(w);
+	}
+}
+
+static void on_installed(struct cp_node *node, void *ctx, tn_status status, const char *detail, const json_t *body)
+{
+	struct cp_peer *p = ctx;
+	(void)body;
+	if (!p->issuing)
+		return;
+	if (status != TN_OK) {
+		memset(&p->issued_to, 0, sizeof p->issued_to);
+		cp_issue_fail_waiting(node, p, status, detail);
+		return;
+	}
+	p->issuing = false;
+	for (struct tn_list *n; (n = tn_list_pop_front(&p->issue_waiting)) != NULL;) {
+		struct cp_issue *w = tn_list_entry(n, struct cp_issue, link);
+		cp_node_reply(node, &w->to, TN_OK, NULL, answer(node, p));
+		free(w);
+	}
+}
+
+static void install(struct cp_node *node, struct cp_peer *p, const struct cp_request *rq, const json_t *addresses)
+{
+	json_t *body = json_object();
+	json_t *list = json_array_size(addresses) > 0 ? json_copy((json_t *)(uintptr_t)addresses) : json_array();
+	if (json_array_size(list) == 0 && rq->address != NULL)
+		json_array_append_new(list, json_string(rq->address));
+	tn_json_put_hex128(body, "ticket", &p->issued_ticket);
+	tn_json_put_str(body, "peer", p->cfg->name);
+	tn_json_put_peer_id(body, "peer_id", &p->cfg->id);
+	tn_json_put_hex128(body, "session", &p->issued_to);
+	json_object_set_new(body, "addresses", list);
+	p->issuing = true;
+	cp_exchange_call(node->exchange,
+			 &(struct cp_call_opts){ .target = CP_TARGET_LINK, .type = "install_ticket", .body = body, .attempts = 1,
+						 .deadline_ns = rq->deadline_ns, .done = on_installed, .ctx = p },
+			 node->now_ns);
+}
+
+void cp_issue_ticket(struct cp_node *node, const struct cp_request *rq)
+{
+	struct cp_peer *p = &node->peers[rq->to.peer];
+	struct tn_json_in in;
+	struct tn_id128 session;
+	const json_t *addresses = NULL;
+	bool renew = false;
+	tn_json_in_init(&in, rq->body);
+	tn_json_hex128(&in, "session", &session);
+	tn_json_array(&in, "addresses", 16, &addresses);
+	if (tn_json_has(&in, "renew"))
+		tn_json_bool(&in, "renew", &renew);
+	if (in.status == TN_OK && tn_id128_is_zero(&session))
+		tn_json_refuse(&in, "session", "is zero");
+	if (in.status != TN_OK) {
+		cp_node_reply(node, &rq->to, in.status, in.err, NULL);
+		return;
+	}
+	if (!node->link.attached) {
+		cp_node_reply(node, &rq->to, TN_DATAPLANE_DOWN, "no data plane is attached on that host", NULL);
+		return;
+	}
+	bool same = tn_id128_eq(&p->issued_to, &session);
+	if (same && !p->issuing && !renew) {
+		cp_node_reply(node, &rq->to, TN_OK, NULL, answer(node, p));
+		return;
+	}
+	struct cp_issue *w = calloc(1, sizeof *w);
+	if (w == NULL) {
+		cp_node_reply(node, &rq->to, TN_NO_MEMORY, NULL, NULL);
+		return;
+	}
+	w->to = rq->to;
+	if (p->issuing && !same) /* the peer restarted meanwhile: its old session's wait is over */
+		cp_issue_fail_waiting(node, p, TN_PEER_STALE, "a newer session asked for a ticket");
+	tn_list_push_back(&p->issue_waiting, &w->link);
+	if (p->issuing)
+		return;
+	if (tn_rand_id128(&p->issued_ticket) != TN_OK) {
+		cp_issue_fail_waiting(node, p, TN_SYSTEM, "no randomness for a ticket");
+		return;
+	}
+	randombytes_buf(p->issued_key, sizeof p->issued_key);
+	p->issued_to = session;
+	p->rx_sequence = 0;
+	install(node, p, rq, addresses);
+}
