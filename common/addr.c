@@ -21,8 +21,14 @@ struct pieces {
 
 static struct sockaddr_in *as_v4(struct tn_addr *a) { return (struct sockaddr_in *)(void *)&a->ss; }
 static struct sockaddr_in6 *as_v6(struct tn_addr *a) { return (struct sockaddr_in6 *)(void *)&a->ss; }
-static const struct sockaddr_in *as_v4c(const struct tn_addr *a) { return (const struct sockaddr_in *)(const void *)&a->ss; }
-static const struct sockaddr_in6 *as_v6c(const struct tn_addr *a) { return (const struct sockaddr_in6 *)(const void *)&a->ss; }
+static const struct sockaddr_in *as_v4c(const struct tn_addr *a)
+{
+	return (const struct sockaddr_in *)(const void *)&a->ss;
+}
+static const struct sockaddr_in6 *as_v6c(const struct tn_addr *a)
+{
+	return (const struct sockaddr_in6 *)(const void *)&a->ss;
+}
 
 static tn_status refuse(char *err, const char *text, const char *why)
 {
@@ -123,7 +129,7 @@ static tn_status v4_parse(const char *text, const char *host, struct tn_addr *ou
 {
 	struct sockaddr_in *sa = as_v4(out);
 	if (inet_pton(AF_INET, host, &sa->sin_addr) != 1)
-		return refuse(err, text, "not a numeric address; host names are not resolved here, write 192.0.2.7:port or [2001:db8::1]:port");
+		return refuse(err, text, "not a numeric address (names are not resolved here): 192.0.2.7:port or [2001:db8::1]:port");
 	sa->sin_family = AF_INET;
 	out->len = sizeof *sa;
 	return TN_OK;
@@ -199,7 +205,11 @@ static char *format_with_port(const struct tn_addr *addr, const char *prefix, ch
 	return out;
 }
 
-char *tn_addr_format(const struct tn_addr *addr, char out[static TN_ADDR_TEXT]) { return format_with_port(addr, "", out); }
+char *tn_addr_format(const struct tn_addr *addr, char out[static TN_ADDR_TEXT])
+{
+	return format_with_port(addr, "", out);
+}
+
 char *tn_addr_format_url(const struct tn_addr *addr, char out[static TN_ADDR_TEXT])
 {
 	return format_with_port(addr, URL_PREFIX, out);

@@ -23,8 +23,8 @@ struct tn_addr {
 
 /* Reads `text` into addr_out. Without a port in the text, default_port (0..65535) is taken, and IPv6 may then stand
  * without brackets. Port 0 (any free port) is accepted only when written. A zone is an interface name or number.
- * TN_INVALID: malformed; err names what and shows the form that is expected. TN_NOT_FOUND: the zone's interface does not
- * exist here. addr_out is untouched then. */
+ * TN_INVALID: malformed; err names what and shows the form that is expected. TN_NOT_FOUND: the zone's interface does
+ * not exist here. addr_out is untouched then. */
 tn_status tn_addr_parse(const char *text, int default_port, struct tn_addr *addr_out, char err[static TN_ERR_TEXT]);
 
 /* From what accept(2) or getpeername(2) gave; an IPv4-mapped IPv6 address becomes IPv4, so that one host has one form.

@@ -6,7 +6,7 @@
 
 #include "common/compiler.h"
 
-/* Prints "file:line: function: assertion failed: expr" and a backtrace; aborts. Takes no lock, allocates nothing itself. */
+/* Prints "file:line: function: assertion failed: expr" and a backtrace; aborts. Takes no lock. */
 TN_NORETURN TN_COLD void tn_assert_fail(const char *file, int line, const char *function, const char *expr);
 
 /* Stays on in every build: for checks that are cheap beside the work they guard. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A recorder of 64-bit values with a relative error of at most 1.6 %: log-linear buckets, 64 steps per power of two, for
- * benchmarks and percentiles. (The fixed buckets of exported metrics belong to common/metrics.h.) Adding never
+ * A recorder of 64-bit values with a relative error of at most 1.6 %: log-linear buckets, 64 steps per power of two,
+ * for benchmarks and percentiles. (The fixed buckets of exported metrics belong to common/metrics.h.) Adding never
  * allocates. One owner thread per recorder; recorders are merged afterwards. */
 #ifndef TN_HIST_H
 #define TN_HIST_H

@@ -32,7 +32,9 @@ enum action { ACTION_NONE, ACTION_PAUSE, ACTION_KILL, ACTION_STOP, ACTION_EXIT, 
 
 struct order { enum action action; unsigned arg; uint32_t nth; };
 
-static const struct { const char *text; enum action action; bool takes_arg, needs_arg; unsigned default_arg; } actions[] = {
+struct known { const char *text; enum action action; bool takes_arg, needs_arg; unsigned default_arg; };
+
+static const struct known actions[] = {
 	{ "pause", ACTION_PAUSE, true, true, 0 },   { "kill", ACTION_KILL, false, false, 0 },
 	{ "stop", ACTION_STOP, false, false, 0 },   { "exit", ACTION_EXIT, true, false, 1 },
 	{ "fail", ACTION_FAIL, false, false, 0 },

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Named fault points for tests (preset option TENT_HOOKS; in other builds they are nothing at all). A test sets the
  * environment variable TENT_HOOK to one or more comma-separated orders  name=action[:arg][@nth] :
- *   pause:MS (sleep)  kill (SIGKILL self)  stop (SIGSTOP self)  exit[:CODE] (_exit, default 1)  fail (TN_HOOK_FAIL is true)
+ *   pause:MS (sleep)  kill (SIGKILL self)  stop (SIGSTOP self)  exit[:CODE] (_exit, default 1)
+ *   fail (TN_HOOK_FAIL is true)
  * nth (from 1) fires on that pass only; without it on every pass. A wrong order ends the process with status 2, so that
  * no test passes by a typing mistake. Names are the list in hook.def. Any thread. */
 #ifndef TN_HOOK_H

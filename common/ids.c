@@ -62,7 +62,10 @@ bool tn_id128_eq_secret(const struct tn_id128 *a, const struct tn_id128 *b)
 
 void tn_id128_to_hex(const struct tn_id128 *id, char out[static TN_ID128_HEX]) { to_hex(id->b, sizeof id->b, out); }
 tn_status tn_id128_from_hex(const char *hex, struct tn_id128 *out) { return from_hex(hex, out->b, sizeof out->b); }
-void tn_peer_id_to_hex(const struct tn_peer_id *id, char out[static TN_PEER_ID_HEX]) { to_hex(id->b, sizeof id->b, out); }
+void tn_peer_id_to_hex(const struct tn_peer_id *id, char out[static TN_PEER_ID_HEX])
+{
+	to_hex(id->b, sizeof id->b, out);
+}
 tn_status tn_peer_id_from_hex(const char *hex, struct tn_peer_id *out) { return from_hex(hex, out->b, sizeof out->b); }
 
 static bool name_char(char c)

@@ -19,7 +19,10 @@ struct tn_peer_id { uint8_t b[32]; };         /* CURVE public key; all zero = no
 #define TN_NAME_MAX 64                        /* peer or segment name with the NUL: [A-Za-z0-9._-], 1..63 bytes */
 
 TN_INLINE bool tn_id128_eq(const struct tn_id128 *a, const struct tn_id128 *b) { return memcmp(a, b, sizeof *a) == 0; }
-TN_INLINE bool tn_peer_id_eq(const struct tn_peer_id *a, const struct tn_peer_id *b) { return memcmp(a, b, sizeof *a) == 0; }
+TN_INLINE bool tn_peer_id_eq(const struct tn_peer_id *a, const struct tn_peer_id *b)
+{
+	return memcmp(a, b, sizeof *a) == 0;
+}
 bool tn_id128_is_zero(const struct tn_id128 *a);
 bool tn_peer_id_is_zero(const struct tn_peer_id *a);
 /* Equal in time that does not depend on the content (tickets). */

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/bits.h"
+
 void tn_json_in_init(struct tn_json_in *in, const json_t *obj)
 {
 	*in = (struct tn_json_in){ .obj = obj, .status = TN_OK };
@@ -50,7 +52,7 @@ static bool decimal(const char *s, size_t len, uint64_t *out)
 	if (len == 0 || len > 20 || (s[0] == '0' && len > 1))
 		return false;
 	for (size_t i = 0; i < len; i++)
-		if (s[i] < '0' || s[i] > '9' || __builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, (uint64_t)(s[i] - '0'), &v))
+		if (s[i] < '0' || s[i] > '9' || !tn_mul_checked(v, 10, &v) || !tn_add_checked(v, (uint64_t)(s[i] - '0'), &v))
 			return false;
 	*out = v;
 	return true;

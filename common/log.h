@@ -55,7 +55,8 @@ bool tn_log_line(const char *line, size_t len);
 struct tn_log_site { uint64_t next_free_ns, suppressed_cnt; };
 
 /* Use the macros. A message longer than 1 KiB is cut. */
-void tn_log_emit(struct tn_log_site *site, enum tn_log_level level, const char *component, const char *fmt, ...) TN_PRINTF(4, 5);
+void tn_log_emit(struct tn_log_site *site, enum tn_log_level level, const char *component, const char *fmt, ...)
+	TN_PRINTF(4, 5);
 
 /* component: a short constant such as "attach". tn_log_warn("attach", "client %u sent %zu bytes", id, len); */
 #define tn_log_at(level, component, ...) \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Bounded writing to whatever stderr or the log file is. Pipes and terminals are opened again, so that non-blocking mode
- * is ours alone and does not change the shell's end; under log.c's lock. */
+ * Bounded writing to whatever stderr or the log file is. Pipes and terminals are opened again, so that non-blocking
+ * mode is ours alone and does not change the shell's end; under log.c's lock. */
 #include "common/log_sink.h"
 
 #include <errno.h>

@@ -39,7 +39,8 @@ bool tn_map_u64_remove(struct tn_map_u64 *map, uint64_t key, uint64_t *value_out
 /* Replaces the value of a key that is there; false when absent. */
 bool tn_map_u64_update(struct tn_map_u64 *map, uint64_t key, uint64_t value);
 
-/* Walks all entries in no particular order: start with *cursor = 0; false at the end. The map may not change meanwhile. */
+/* Walks all entries in no particular order: start with *cursor = 0; false at the end. The map may not change
+ * meanwhile. */
 bool tn_map_u64_next(const struct tn_map_u64 *map, uint64_t *cursor, uint64_t *key_out, uint64_t *value_out);
 
 /* Pointer values. Absent and NULL look the same to find_ptr. */

@@ -107,7 +107,8 @@ static tn_status decode_root(const json_t *root, struct tn_message *m, char *err
 	if (tn_json_has(&in, "reply"))
 		(void)tn_json_bool(&in, "reply", &m->reply);
 	if (in.status == TN_OK && m->version != TN_MESSAGE_VERSION) {
-		snprintf(err, TN_ERR_TEXT, "message version %u is not known here; this side speaks %u", m->version, TN_MESSAGE_VERSION);
+		snprintf(err, TN_ERR_TEXT, "message version %u is not known here; this side speaks %u", m->version,
+		         TN_MESSAGE_VERSION);
 		return TN_UNSUPPORTED;
 	}
 	if (in.status == TN_OK)
@@ -137,7 +138,8 @@ tn_status tn_message_decode(const void *buf, size_t len, struct tn_message *out,
 		return TN_INVALID;
 	}
 	struct tn_message m = { 0 };
-	tn_status st = json_is_object(root) ? decode_root(root, &m, err) : fail(err, TN_INVALID, "message is not a JSON object");
+	tn_status st = json_is_object(root) ? decode_root(root, &m, err) :
+	                                      fail(err, TN_INVALID, "message is not a JSON object");
 	json_decref(root);
 	if (st == TN_OK)
 		*out = m;
@@ -154,8 +156,8 @@ tn_status tn_message_encode(const struct tn_message *m, char *buf, size_t cap, s
 	json_t *root = json_object();
 	if (root == NULL)
 		return TN_NO_MEMORY;
-	bool good = tn_json_put_u64(root, "v", TN_MESSAGE_VERSION) == TN_OK && tn_json_put_str(root, "type", m->type) == TN_OK &&
-	            tn_json_put_u64(root, "id", m->id) == TN_OK;
+	bool good = tn_json_put_u64(root, "v", TN_MESSAGE_VERSION) == TN_OK &&
+	            tn_json_put_str(root, "type", m->type) == TN_OK && tn_json_put_u64(root, "id", m->id) == TN_OK;
 	if (!tn_id128_is_zero(&m->session))
 		good = good && tn_json_put_hex128(root, "session", &m->session) == TN_OK;
 	if (m->reply) {

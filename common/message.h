@@ -43,8 +43,8 @@ struct tn_message {
  * reply and version where they could be read, so that a receiver can answer with the error. */
 tn_status tn_message_decode(const void *buf, size_t len, struct tn_message *out, char err[static TN_ERR_TEXT]);
 
-/* Writes the text (no NUL) into buf; m keeps its body. TN_TOO_BIG: larger than cap or TN_MESSAGE_MAX. TN_INVALID: type is
- * not a name or body not an object. TN_NO_MEMORY. buf is undefined on failure. */
+/* Writes the text (no NUL) into buf; m keeps its body. TN_TOO_BIG: larger than cap or TN_MESSAGE_MAX. TN_INVALID: type
+ * is not a name or body not an object. TN_NO_MEMORY. buf is undefined on failure. */
 tn_status tn_message_encode(const struct tn_message *m, char *buf, size_t cap, size_t *len_out);
 
 /* Drops the body and zeroes the struct; harmless on a zeroed one. */
@@ -79,7 +79,8 @@ tn_status tn_json_choice(struct tn_json_in *in, const char *key, const char *con
 /* Object; array of at most max_cnt elements. Borrowed. */
 tn_status tn_json_object(struct tn_json_in *in, const char *key, const json_t **out);
 tn_status tn_json_array(struct tn_json_in *in, const char *key, size_t max_cnt, const json_t **out);
-/* Is the field there and not null? Makes any of the above optional: if (tn_json_has(&in, "k")) tn_json_u64(&in, "k", ...). */
+/* Is the field there and not null? Makes any of the above optional:
+ * if (tn_json_has(&in, "k")) tn_json_u64(&in, "k", ...). */
 bool tn_json_has(const struct tn_json_in *in, const char *key);
 /* A caller's own check failed: records the text "field \"key\" <what>" unless something failed before; TN_INVALID. */
 tn_status tn_json_refuse(struct tn_json_in *in, const char *key, const char *fmt, ...) TN_PRINTF(3, 4);

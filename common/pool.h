@@ -16,7 +16,7 @@
 
 #define TN_POOL_NONE UINT32_MAX
 
-/* Generations count gets and puts, so a live slot's is odd (never 0) and a free slot's is even and matches no handle. */
+/* Generations count gets and puts: a live slot's is odd (never 0), a free slot's is even and matches no handle. */
 struct tn_pool_slot { uint32_t generation, next_free; };
 
 struct tn_pool {
@@ -27,13 +27,16 @@ struct tn_pool {
 };
 
 /* capacity: 1 .. 2^32-2 objects of object_bytes >= 1, each starting on a cache line, zeroed once.
- * TN_INVALID: a zero or too large argument; TN_NO_MEMORY. The pool is then empty: get gives NULL, lookup finds nothing. */
+ * TN_INVALID: a zero or too large argument; TN_NO_MEMORY. The pool is then empty: get and lookup give NULL. */
 TN_MUST_USE tn_status tn_pool_init(struct tn_pool *pool, uint32_t capacity, size_t object_bytes);
 /* Frees everything, live objects too; harmless on a zeroed pool. */
 void tn_pool_fini(struct tn_pool *pool);
 
 /* The object at an index below capacity, live or not. */
-TN_INLINE void *tn_pool_at(const struct tn_pool *pool, uint32_t index) { return pool->objects + index * pool->stride_bytes; }
+TN_INLINE void *tn_pool_at(const struct tn_pool *pool, uint32_t index)
+{
+	return pool->objects + index * pool->stride_bytes;
+}
 
 /* A free object and its handle, or NULL when all are in use. The content is what its last user left. */
 TN_INLINE void *tn_pool_get(struct tn_pool *pool, tn_handle *handle_out)
@@ -80,7 +83,7 @@ TN_INLINE tn_handle tn_pool_handle_of(const struct tn_pool *pool, const void *ob
 	return tn_handle_make(index, pool->slots[index].generation);
 }
 
-/* Walks the live objects in index order: start with *cursor = 0; NULL at the end. Objects may be put inside the walk. */
+/* Walks the live objects in index order: start with *cursor = 0; NULL at the end. Objects may be put meanwhile. */
 TN_INLINE void *tn_pool_next(const struct tn_pool *pool, uint32_t *cursor)
 {
 	while (*cursor < pool->capacity) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Two sources of randomness, never mixed up: tn_rand is a deterministic generator whose state is an argument (policy
- * code, back-off jitter, tests, the simulator: same seed, same run); tn_rand_os is the kernel's, for identities and keys. */
+ * code, back-off jitter, tests, the simulator: same seed, same run); tn_rand_os is the kernel's, for identities. */
 #ifndef TN_RAND_H
 #define TN_RAND_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * main() of a fuzz target where libFuzzer is not built in: runs every file named in argv, and every file directly inside
- * every directory named there, once. Fails when something cannot be read or when there was no input at all. */
+ * main() of a fuzz target where libFuzzer is not built in: runs every file named in argv, and every file directly
+ * inside every directory named there, once. Fails when something cannot be read or when there was no input at all. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -41,11 +41,15 @@ static void accepted_forms(void)
 static void refused_forms(void)
 {
 	static const struct { const char *text; const char *why; } t[] = {
-		{ "", "missing" }, { ":7001", "address is missing" }, { "192.0.2.7", "port is missing" }, { "192.0.2.7:", "number" },
+		{ "", "missing" }, { ":7001", "address is missing" }, { "192.0.2.7", "port is missing" },
+		{ "192.0.2.7:", "number" },
 		{ "192.0.2.7:65536", "number" }, { "192.0.2.7:123456", "number" }, { "192.0.2.7:70x", "number" },
-		{ "192.0.2.7:-1", "number" }, { "192.0.2.7: 1", "number" }, { "192.0.2:1", "numeric" }, { "example.org:7001", "numeric" },
-		{ "*:7001", "numeric" }, { "2001:db8::1:7001", "brackets" }, { "[2001:db8::1:7001", "]" }, { "[2001:db8::1]7001", "]" },
-		{ "[192.0.2.7]:7001", "IPv6" }, { "[]:7001", "missing" }, { "[fe80::1]:7001", "zone" }, { "udp://192.0.2.7:1", "tcp" },
+		{ "192.0.2.7:-1", "number" }, { "192.0.2.7: 1", "number" }, { "192.0.2:1", "numeric" },
+		{ "example.org:7001", "numeric" },
+		{ "*:7001", "numeric" }, { "2001:db8::1:7001", "brackets" }, { "[2001:db8::1:7001", "]" },
+		{ "[2001:db8::1]7001", "]" },
+		{ "[192.0.2.7]:7001", "IPv6" }, { "[]:7001", "missing" }, { "[fe80::1]:7001", "zone" },
+		{ "udp://192.0.2.7:1", "tcp" },
 		{ "192.0.2.7:1/path", "number" }, { "[::1%]:1", "zone" },
 		{ "1111111111111111111111111111111111111111111111111111111111111111111111111111:1", "too long" },
 	};
@@ -72,8 +76,8 @@ static struct tn_addr must(const char *text)
 
 static void comparisons(void)
 {
-	struct tn_addr a = must("192.0.2.7:1"), b = must("192.0.2.7:2"), c = must("[2001:db8::1]:1"), d = must("[fe80::1%1]:1");
-	struct tn_addr e = must("[fe80::1%2]:1");
+	struct tn_addr a = must("192.0.2.7:1"), b = must("192.0.2.7:2"), c = must("[2001:db8::1]:1");
+	struct tn_addr d = must("[fe80::1%1]:1"), e = must("[fe80::1%2]:1");
 	CU_ASSERT_TRUE(tn_addr_host_eq(&a, &b));
 	CU_ASSERT_FALSE(tn_addr_eq(&a, &b));
 	tn_addr_set_port(&b, 1);

@@ -82,5 +82,6 @@ static void handles(void)
 	CU_ASSERT_NOT_EQUAL(tn_handle_make(0, 1), 0);
 }
 
-TN_TEST_MAIN("common/ids", { "text and back", round_trip }, { "other spellings are refused", other_spellings_are_refused },
+TN_TEST_MAIN("common/ids", { "text and back", round_trip },
+	{ "other spellings are refused", other_spellings_are_refused },
 	{ "all zero means none", zero_means_none }, { "names", names }, { "handles", handles })

@@ -80,5 +80,6 @@ static void splice(void)
 	CU_ASSERT_TRUE(tn_list_empty(&a));
 }
 
-TN_TEST_MAIN("common/list", { "order and unlinking", order_and_unlink }, { "unlinking inside the loop", unlink_inside_loop },
+TN_TEST_MAIN("common/list", { "order and unlinking", order_and_unlink },
+	{ "unlinking inside the loop", unlink_inside_loop },
 	{ "splicing", splice })

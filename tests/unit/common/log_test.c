@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lines are whole and cannot be forged; levels and rate limits hold; a full disk, a stalled reader or a closed pipe costs
- * lines, which are counted and reported, and never blocks or kills the process. */
+ * Lines are whole and cannot be forged; levels and rate limits hold; a full disk, a stalled reader or a closed pipe
+ * costs lines, which are counted and reported, and never blocks or kills the process. */
 #include "common/log.h"
 
 #include <errno.h>
@@ -276,4 +276,5 @@ TN_TEST_MAIN("common/log", { "text lines", text_lines }, { "JSON lines", json_li
 #if TENT_HOOKS
 	{ "write error in between", write_error_in_between }, { "hanging sink", hanging_sink },
 #endif
-	{ "stalled and closed pipe", stalled_and_closed_pipe }, { "lines of threads stay whole", lines_of_threads_stay_whole })
+	{ "stalled and closed pipe", stalled_and_closed_pipe },
+	{ "lines of threads stay whole", lines_of_threads_stay_whole })

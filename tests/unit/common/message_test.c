@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Envelopes round-trip; foreign text is bounded and refused by name; bodies are read strictly and the first error sticks. */
+ * Envelopes round-trip; foreign text is bounded and refused by name; bodies are read strictly and the first error
+ * sticks. */
 #include "common/message.h"
 
 #include <stdio.h>
@@ -37,7 +38,8 @@ static void request_round_trip(void)
 
 static void reply_round_trip(void)
 {
-	struct tn_message m = { .type = "probe", .id = 7, .reply = true, .status = TN_PEER_STALE, .detail = "gone \"away\"" }, got;
+	struct tn_message m = { .type = "probe", .id = 7, .reply = true, .status = TN_PEER_STALE,
+	                        .detail = "gone \"away\"" }, got;
 	char buf[1024], err[TN_ERR_TEXT];
 	size_t len;
 	CU_ASSERT_EQUAL_FATAL(tn_message_encode(&m, buf, sizeof buf, &len), TN_OK);
@@ -47,7 +49,8 @@ static void reply_round_trip(void)
 	CU_ASSERT_STRING_EQUAL(got.detail, "gone \"away\"");
 	CU_ASSERT_PTR_NULL(got.body);
 	CU_ASSERT_TRUE(tn_id128_is_zero(&got.session));
-	CU_ASSERT_EQUAL(decode("{\"v\":1,\"type\":\"a\",\"id\":\"8\",\"reply\":true,\"status\":\"brand_new\",\"detail\":\"x\"}", &got, err), TN_OK);
+	CU_ASSERT_EQUAL(decode("{\"v\":1,\"type\":\"a\",\"id\":\"8\",\"reply\":true,\"status\":\"brand_new\","
+	                       "\"detail\":\"x\"}", &got, err), TN_OK);
 	CU_ASSERT_EQUAL(got.status, TN_UNSUPPORTED);
 	CU_ASSERT_PTR_NOT_NULL(strstr(got.detail, "brand_new"));
 	CU_ASSERT_EQUAL(got.id, 8);
@@ -57,22 +60,28 @@ static void unknown_fields_are_ignored(void)
 {
 	struct tn_message m;
 	char err[TN_ERR_TEXT];
-	CU_ASSERT_EQUAL(decode("{\"v\":1,\"type\":\"a\",\"id\":1,\"trace\":{\"x\":[1]},\"status\":5,\"body\":null,\"session\":null}", &m, err), TN_OK);
+	CU_ASSERT_EQUAL(decode("{\"v\":1,\"type\":\"a\",\"id\":1,\"trace\":{\"x\":[1]},\"status\":5,"
+	                       "\"body\":null,\"session\":null}", &m, err), TN_OK);
 	CU_ASSERT_PTR_NULL(m.body);
 }
 
 static void refusals(void)
 {
 	static const struct { const char *text; tn_status st; const char *why; } t[] = {
-		{ "", TN_INVALID, "JSON" }, { "{", TN_INVALID, "JSON" }, { "[1]", TN_INVALID, "not a JSON object" }, { "7", TN_INVALID, "JSON" },
+		{ "", TN_INVALID, "JSON" }, { "{", TN_INVALID, "JSON" }, { "[1]", TN_INVALID, "not a JSON object" },
+		{ "7", TN_INVALID, "JSON" },
 		{ "{\"v\":2,\"type\":\"a\",\"id\":1}", TN_UNSUPPORTED, "version 2" },
 		{ "{\"v\":0,\"type\":\"a\",\"id\":1}", TN_UNSUPPORTED, "version 0" },
-		{ "{\"v\":\"x\",\"type\":\"a\",\"id\":1}", TN_INVALID, "\"v\"" }, { "{\"type\":\"a\",\"id\":1}", TN_INVALID, "\"v\" is missing" },
-		{ "{\"v\":1,\"id\":1}", TN_INVALID, "\"type\" is missing" }, { "{\"v\":1,\"type\":\"a\"}", TN_INVALID, "\"id\" is missing" },
-		{ "{\"v\":1,\"type\":\"\",\"id\":1}", TN_INVALID, "\"type\"" }, { "{\"v\":1,\"type\":\"A b\",\"id\":1}", TN_INVALID, "\"type\"" },
+		{ "{\"v\":\"x\",\"type\":\"a\",\"id\":1}", TN_INVALID, "\"v\"" },
+		{ "{\"type\":\"a\",\"id\":1}", TN_INVALID, "\"v\" is missing" },
+		{ "{\"v\":1,\"id\":1}", TN_INVALID, "\"type\" is missing" },
+		{ "{\"v\":1,\"type\":\"a\"}", TN_INVALID, "\"id\" is missing" },
+		{ "{\"v\":1,\"type\":\"\",\"id\":1}", TN_INVALID, "\"type\"" },
+		{ "{\"v\":1,\"type\":\"A b\",\"id\":1}", TN_INVALID, "\"type\"" },
 		{ "{\"v\":1,\"type\":5,\"id\":1}", TN_INVALID, "\"type\" must be a string" },
 		{ "{\"v\":1,\"type\":\"abcdefghijklmnopqrstuvwxyzabcdefghijk\",\"id\":1}", TN_INVALID, "\"type\"" },
-		{ "{\"v\":1,\"type\":\"a\",\"id\":-1}", TN_INVALID, "\"id\"" }, { "{\"v\":1,\"type\":\"a\",\"id\":1.5}", TN_INVALID, "\"id\"" },
+		{ "{\"v\":1,\"type\":\"a\",\"id\":-1}", TN_INVALID, "\"id\"" },
+		{ "{\"v\":1,\"type\":\"a\",\"id\":1.5}", TN_INVALID, "\"id\"" },
 		{ "{\"v\":1,\"type\":\"a\",\"id\":\"18446744073709551616\"}", TN_INVALID, "\"id\"" },
 		{ "{\"v\":1,\"type\":\"a\",\"id\":1,\"session\":\"00\"}", TN_INVALID, "\"session\"" },
 		{ "{\"v\":1,\"type\":\"a\",\"id\":1,\"remaining_ms\":86400001}", TN_INVALID, "\"remaining_ms\"" },
@@ -146,7 +155,8 @@ static void a_cut_detail_stays_utf8(void)
 	char text[1024], err[TN_ERR_TEXT], out[1024];
 	size_t len;
 	for (int pad = 0; pad < 4; pad++) {
-		snprintf(text, sizeof text, "{\"v\":1,\"type\":\"a\",\"id\":1,\"reply\":true,\"status\":\"ok\",\"detail\":\"%.*s", pad, "xxxx");
+		snprintf(text, sizeof text, "{\"v\":1,\"type\":\"a\",\"id\":1,\"reply\":true,\"status\":\"ok\","
+		         "\"detail\":\"%.*s", pad, "xxxx");
 		for (int i = 0; i < 80; i++)
 			strcat(text, "\xf0\x9f\x98\x80");
 		strcat(text, "\"}");
@@ -159,9 +169,10 @@ static void a_cut_detail_stays_utf8(void)
 
 static void strict_fields(void)
 {
-	json_t *b = json_pack("{s:i, s:s, s:b, s:s, s:s, s:o, s:n, s:[i,i,i], s:s}", "n", 5, "big", "18446744073709551615", "yes", 1,
-	                      "name", "kv.0", "hex", "000102030405060708090a0b0c0d0e0f", "obj", json_object(), "null", "arr", 1, 2, 3,
-	                      "op", "write");
+	json_t *b = json_pack("{s:i, s:s, s:b, s:s, s:s, s:o, s:n, s:[i,i,i], s:s}", "n", 5,
+	                      "big", "18446744073709551615", "yes", 1,
+	                      "name", "kv.0", "hex", "000102030405060708090a0b0c0d0e0f", "obj", json_object(), "null",
+	                      "arr", 1, 2, 3, "op", "write");
 	static const char *const ops[] = { "read", "write" };
 	struct tn_json_in in;
 	uint64_t n = 0;
@@ -274,8 +285,10 @@ static void writers(void)
 	json_decref(b);
 }
 
-TN_TEST_MAIN("common/message", { "a request round-trips", request_round_trip }, { "a reply round-trips", reply_round_trip },
+TN_TEST_MAIN("common/message", { "a request round-trips", request_round_trip },
+	{ "a reply round-trips", reply_round_trip },
 	{ "unknown fields are ignored", unknown_fields_are_ignored }, { "refusals name the field", refusals },
 	{ "an error reply stays possible", an_error_reply_stays_possible },
 	{ "secrets stay out of errors", secrets_stay_out_of_errors }, { "sizes are bounded", sizes_are_bounded },
-	{ "a cut detail stays UTF-8", a_cut_detail_stays_utf8 }, { "strict fields", strict_fields }, { "refused fields", refused_fields }, { "writers", writers })
+	{ "a cut detail stays UTF-8", a_cut_detail_stays_utf8 }, { "strict fields", strict_fields },
+	{ "refused fields", refused_fields }, { "writers", writers })

@@ -108,4 +108,5 @@ static void refused_sizes(void)
 }
 
 TN_TEST_MAIN("common/pool", { "gives its capacity", gives_its_capacity },
-	{ "stale and made-up handles", stale_and_made_up }, { "random use", random_use }, { "refused sizes", refused_sizes })
+	{ "stale and made-up handles", stale_and_made_up }, { "random use", random_use },
+	{ "refused sizes", refused_sizes })

@@ -73,5 +73,6 @@ static void identities(void)
 #endif
 }
 
-TN_TEST_MAIN("common/rand", { "the published sequence", published_sequence }, { "same seed, same run", same_seed_same_run },
+TN_TEST_MAIN("common/rand", { "the published sequence", published_sequence },
+	{ "same seed, same run", same_seed_same_run },
 	{ "bounds", bounds }, { "identities", identities })

@@ -29,7 +29,8 @@ static void sizes(void)
 {
 	static const struct { const char *text; tn_status st; uint64_t bytes; } t[] = {
 		{ "0", TN_OK, 0 }, { "4096", TN_OK, 4096 }, { "64K", TN_OK, 65536 }, { "64KB", TN_OK, 65536 },
-		{ "64KiB", TN_OK, 65536 }, { "1M", TN_OK, 1 << 20 }, { "1.5MiB", TN_OK, 3 << 19 }, { "2G", TN_OK, UINT64_C(2) << 30 },
+		{ "64KiB", TN_OK, 65536 }, { "1M", TN_OK, 1 << 20 }, { "1.5MiB", TN_OK, 3 << 19 },
+		{ "2G", TN_OK, UINT64_C(2) << 30 },
 		{ "1T", TN_OK, UINT64_C(1) << 40 }, { "9B", TN_OK, 9 }, { "20000000T", TN_RANGE, 0 }, { "k", TN_INVALID, 0 },
 		{ "1k", TN_INVALID, 0 }, { "1KiBs", TN_INVALID, 0 }, { "0x10", TN_INVALID, 0 }, { "", TN_INVALID, 0 },
 	};
@@ -80,5 +81,6 @@ static void exact_texts_parse_back(void)
 	}
 }
 
-TN_TEST_MAIN("common/units", { "durations", durations }, { "sizes", sizes }, { "texts for people", texts_for_people },
+TN_TEST_MAIN("common/units", { "durations", durations }, { "sizes", sizes },
+	{ "texts for people", texts_for_people },
 	{ "exact texts parse back", exact_texts_parse_back })
