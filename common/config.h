@@ -13,14 +13,14 @@
 #include "common/compiler.h"
 #include "common/domain.h"
 #include "common/ids.h"
+#include "common/log.h"
 #include "common/status.h"
 
 #define TN_CONFIG_DEFAULT_PATH "/etc/tent/tent.json"
 #define TN_CONFIG_ERRORS_MAX 20
 
-/* Closed sets of words. The number of a word is its place; tn_config_enum() returns it. */
+/* Closed sets of words. The number of a word is its place; tn_config_enum() returns it. log/level is enum tn_log_level. */
 #define TN_POLL_MODE_LIST(X) X(BUSY, busy) X(ADAPTIVE, adaptive)
-#define TN_CONFIG_LOG_LEVEL_LIST(X) X(DEBUG, debug) X(INFO, info) X(WARN, warn) X(ERROR, error)
 #define TN_CONFIG_LOG_FORMAT_LIST(X) X(JSON, json) X(TEXT, text)
 #define TN_CONFIG_TRANSPORT_LIST(X) X(RDMA, rdma) X(HP_TCP, hp_tcp) X(TCP, tcp) X(SHM, shm)
 #define TN_CONFIG_PRIORITY_LIST(X) X(ANY, any) TN_PRIORITY_LIST(X)
@@ -28,9 +28,6 @@
 
 #define X(n, s) TN_POLL_MODE_##n,
 enum tn_poll_mode { TN_POLL_MODE_LIST(X) TN_POLL_MODE_CNT };
-#undef X
-#define X(n, s) TN_CONFIG_LOG_##n,
-enum tn_config_log_level { TN_CONFIG_LOG_LEVEL_LIST(X) TN_CONFIG_LOG_LEVEL_CNT };
 #undef X
 #define X(n, s) TN_CONFIG_LOG_FORMAT_##n,
 enum tn_config_log_format { TN_CONFIG_LOG_FORMAT_LIST(X) TN_CONFIG_LOG_FORMAT_CNT };
@@ -90,7 +87,8 @@ uint64_t tn_config_u64(const struct tn_config *cfg, enum tn_config_key key);
 uint64_t tn_config_ns(const struct tn_config *cfg, enum tn_config_key key);
 bool tn_config_bool(const struct tn_config *cfg, enum tn_config_key key);
 /* A STR or the word of an ENUM; never NULL; lives as long as cfg. Empty defaults that the help describes are already
- * resolved: host/name, runtime_dir, state_dir, control/key_file, control/advertise are never "". */
+ * resolved: host/name, runtime_dir, state_dir, control/key_file are never "", and control/advertise is "" only when
+ * control/bind has port 0 (then the endpoint that was really bound is meant). */
 const char *tn_config_str(const struct tn_config *cfg, enum tn_config_key key);
 /* The place of an ENUM's word in its list, e.g. enum tn_poll_mode. */
 unsigned tn_config_enum(const struct tn_config *cfg, enum tn_config_key key);

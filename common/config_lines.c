@@ -89,8 +89,10 @@ static void take_key(struct scan *s)
 	size_t bytes = skip_string(s);
 	json_t *name = json_loadb(start, bytes, JSON_DECODE_ANY, NULL);
 
-	if (name == NULL)
+	if (name == NULL) {   /* jansson read this text before, so only memory can be missing */
+		s->no_memory = true;
 		return;
+	}
 	keep_name(s, json_string_value(name), line);
 	json_decref(name);
 }

@@ -119,8 +119,11 @@ static tn_status take_text(struct loader *l, enum tn_config_key key, const char 
 			   const struct tn_cfg_source *source)
 {
 	json_t *in = tn_cfg_value_from_text(&tn_cfg_rows[key], text);
-	tn_status status = take(l, key, in, source);
+	tn_status status;
 
+	if (in == NULL && source->kind == TN_ORIGIN_DEFAULT)
+		return TN_NO_MEMORY;
+	status = take(l, key, in, source);
 	json_decref(in);
 	return status;
 }
@@ -179,7 +182,7 @@ static char *read_file(const char *path, size_t *bytes_out, bool *missing_out, c
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	char *text = NULL;
-	size_t used = 0;
+	size_t used = 0, cap;
 	struct stat st;
 	ssize_t got;
 
@@ -194,12 +197,17 @@ static char *read_file(const char *path, size_t *bytes_out, bool *missing_out, c
 		tn_cfg_fail(source, "", "is not a regular file");
 		goto undo_open;
 	}
-	text = malloc(TN_CFG_FILE_MAX_BYTES + 2);
+	if (st.st_size > TN_CFG_FILE_MAX_BYTES) {
+		tn_cfg_fail(source, "", "is larger than %u bytes", TN_CFG_FILE_MAX_BYTES);
+		goto undo_open;
+	}
+	cap = (size_t)st.st_size + 1;   /* one more, to notice growth; the NUL takes it otherwise */
+	text = malloc(cap);
 	if (text == NULL) {
 		tn_cfg_fail(source, "", "no memory to read it");
 		goto undo_open;
 	}
-	while (used <= TN_CFG_FILE_MAX_BYTES && (got = read(fd, text + used, TN_CFG_FILE_MAX_BYTES + 1 - used)) != 0) {
+	while (used < cap && (got = read(fd, text + used, cap - used)) != 0) {
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0) {
@@ -208,8 +216,8 @@ static char *read_file(const char *path, size_t *bytes_out, bool *missing_out, c
 		}
 		used += (size_t)got;
 	}
-	if (used > TN_CFG_FILE_MAX_BYTES) {
-		tn_cfg_fail(source, "", "is larger than %u bytes", TN_CFG_FILE_MAX_BYTES);
+	if (used == cap) {
+		tn_cfg_fail(source, "", "grew while it was read; try again");
 		goto undo_text;
 	}
 	close(fd);
@@ -223,7 +231,8 @@ undo_open:
 	return NULL;
 }
 
-/* Parse strictly; when a key stands twice, parse again so that the caller can report each of them with both lines. */
+/* Parse strictly; when a key stands twice, parse again so that the caller can report each of them with both lines.
+ * NULL: reported; not reported: no memory. */
 static json_t *parse(const char *text, size_t bytes, const struct tn_cfg_source *source)
 {
 	json_error_t error;
@@ -231,6 +240,8 @@ static json_t *parse(const char *text, size_t bytes, const struct tn_cfg_source 
 
 	if (root == NULL && json_error_code(&error) == json_error_duplicate_key)
 		root = json_loadb(text, bytes, 0, &error);
+	if (root == NULL && json_error_code(&error) == json_error_out_of_memory)
+		return NULL;
 	if (root == NULL) {
 		tn_cfg_fail_at(source, "", error.line > 0 ? (unsigned)error.line : 0, "not valid JSON: column %d: %s", error.column,
 			       error.text);
@@ -245,12 +256,13 @@ static json_t *parse(const char *text, size_t bytes, const struct tn_cfg_source 
 
 static tn_status take_json(struct loader *l, const char *text, size_t bytes, struct tn_cfg_source *source)
 {
+	unsigned before = tn_cfg_error_cnt(l->errors);
 	json_t *root = parse(text, bytes, source);
 	struct tn_cfg_lines *lines;
 	tn_status status;
 
 	if (root == NULL)
-		return TN_OK;
+		return tn_cfg_error_cnt(l->errors) > before ? TN_OK : TN_NO_MEMORY;
 	lines = tn_cfg_lines_new(text, bytes);
 	if (lines == NULL) {
 		json_decref(root);

@@ -113,7 +113,7 @@ static tn_status resolve_directories(struct tn_config *cfg, const char *const *e
 tn_status tn_cfg_resolve(struct tn_config *cfg, const char *const *env, struct tn_config_errors *errors)
 {
 	tn_status status = resolve_directories(cfg, env, errors);
-	char text[PATH_TEXT + 16];
+	char text[PATH_TEXT + 16], unused[TN_ERR_TEXT];
 
 	if (status == TN_OK && is_empty(cfg, TN_CFG_HOST_NAME)) {
 		host_name(text);
@@ -123,7 +123,8 @@ tn_status tn_cfg_resolve(struct tn_config *cfg, const char *const *env, struct t
 		snprintf(text, sizeof text, "%s/curve.key", json_string_value(cfg->value[TN_CFG_STATE_DIR].json));
 		status = fill(cfg, TN_CFG_CONTROL_KEY_FILE, text, errors);
 	}
-	if (status == TN_OK && is_empty(cfg, TN_CFG_CONTROL_ADVERTISE))
+	if (status == TN_OK && is_empty(cfg, TN_CFG_CONTROL_ADVERTISE) &&
+	    tn_cfg_kind_check(TN_CFG_KIND_ENDPOINT, tn_config_str(cfg, TN_CFG_CONTROL_BIND), unused))
 		status = fill(cfg, TN_CFG_CONTROL_ADVERTISE, tn_config_str(cfg, TN_CFG_CONTROL_BIND), errors);
 	if (status == TN_OK && is_empty(cfg, TN_CFG_TCP_ADVERTISE_ADDRESSES))
 		status = fill(cfg, TN_CFG_TCP_ADVERTISE_ADDRESSES, tn_config_str(cfg, TN_CFG_TCP_BIND_ADDRESS), errors);
@@ -213,7 +214,8 @@ static void check_addresses(const struct tn_config *cfg, struct tn_config_errors
 	const json_t *advertised = cfg->value[TN_CFG_TCP_ADVERTISE_ADDRESSES].json;
 
 	if (usable(cfg, TN_CFG_CONTROL_BIND) && usable(cfg, TN_CFG_CONTROL_ADVERTISE) &&
-	    tn_cfg_reach(tn_config_str(cfg, TN_CFG_CONTROL_ADVERTISE)) == TN_CFG_REACH_WILDCARD)
+	    is_empty(cfg, TN_CFG_CONTROL_ADVERTISE) &&
+	    tn_cfg_reach(tn_config_str(cfg, TN_CFG_CONTROL_BIND)) == TN_CFG_REACH_WILDCARD)
 		fail(cfg, errors, TN_CFG_CONTROL_ADVERTISE,
 		     "control/bind is a wildcard, to which nobody can connect; say where peers reach this host");
 	for (size_t i = 0; i < json_array_size(advertised); i++) {

@@ -289,7 +289,7 @@ const char *tn_cfg_suggest_path(const char *path)
 	for (size_t i = 0; i < tn_cfg_section_cnt; i++) {
 		unsigned distance = tn_cfg_edit_distance(path, tn_cfg_sections[i].path);
 
-		if (distance < best) {
+		if (distance < best && tn_cfg_sections[i].path[0] != '\0') {
 			best = distance;
 			found = tn_cfg_sections[i].path;
 		}
