@@ -67,7 +67,7 @@ typedef struct tent_context tent_context;
 
 typedef struct tent_options {
 	size_t size;
-	const char *runtime_dir;   /* NULL: $TENT_RUNTIME_DIR, else $XDG_RUNTIME_DIR/tent, else /run/tent (root) or
+	const char *runtime_dir;   /* NULL: $TENT_RUNTIME_DIR, else /run/tent (root), else $XDG_RUNTIME_DIR/tent, else
 	                            * /dev/shm/tent-<uid>; the directory that holds attach.sock */
 	const char *app_name;      /* shown to operators; NULL: the program's name; <= 31 bytes */
 	uint64_t timeout_ns;       /* for control calls (open, register ...); 0 = 5 s */
@@ -224,7 +224,8 @@ typedef struct tent_completion {
 	uint8_t memory_busy;     /* 1: keep the buffer until the RELEASE completion with this user_data */
 	uint8_t attempts;
 	uint8_t phase, reason;   /* meaningful unless COMPLETED; texts below */
-	uint32_t reserved;
+	uint8_t opcode;          /* tent_opcode of the request; 0 for a notice */
+	uint8_t reserved[3];
 } tent_completion;
 
 /* Take up to `max` completions without blocking; returns how many (0 = none now), or a negative tent_status. */

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Requests to the data plane and their replies. The waiter of a call lives in the context's list from send to reply;
+ * one that was given up stays there, marked abandoned, until its reply comes and can be undone. */
+#include "dataplane/libtent/call.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* While the socket is full, or was found hung up before the keeper noticed. */
+#define SEND_RETRY_NS TN_NS_PER_MS
+
+uint32_t lt_build_id(const void *arg, uint8_t body[static SHR_MSG_MAX])
+{
+	struct shr_msg_id m = { .id = *(const uint64_t *)arg };
+
+	memcpy(body, &m, sizeof m);
+	return sizeof m;
+}
+
+uint32_t lt_build_none(const void *arg, uint8_t body[static SHR_MSG_MAX])
+{
+	(void)arg, (void)body;
+	return 0;
+}
+
+/* The message that takes back what `type` created; 0 = it created nothing. */
+static uint16_t undo_type(uint16_t type)
+{
+	switch (type) {
+	case SHR_MSG_QP_CREATE: return SHR_MSG_QP_DESTROY;
+	case SHR_MSG_MEM_REGISTER: return SHR_MSG_MEM_UNREGISTER;
+	case SHR_MSG_PUBLISH: return SHR_MSG_WITHDRAW;
+	case SHR_MSG_OPEN: return SHR_MSG_CLOSE;
+	default: return 0;
+	}
+}
+
+bool lt_reply_parse(uint16_t type, struct shr_msg *m, struct lt_reply *out)
+{
+	uint32_t body_bytes = m->len - (uint32_t)sizeof m->hdr;
+
+	*out = (struct lt_reply){ .status = (tn_status)m->hdr.status, .detail = m->hdr.detail, .fds = { -1, -1 } };
+	/* No status between OK and failure answers a control call, except AGAIN. */
+	if (m->hdr.type != (type | SHR_MSG_REPLY) || body_bytes > sizeof out->body || m->hdr.status > TN_AGAIN) {
+		shr_msg_close_fds(m);
+		return false;
+	}
+	memcpy(out->body, shr_msg_body_ro(m), body_bytes);
+	for (uint32_t i = 0; i < m->fd_cnt; i++)
+		out->fds[i] = m->fds[i];
+	m->fd_cnt = 0;
+	return true;
+}
+
+void lt_reply_drop_fds(struct lt_reply *r)
+{
+	for (int i = 0; i < (int)SHR_MSG_FDS_MAX; i++) {
+		if (r->fds[i] >= 0)
+			(void)close(r->fds[i]);
+		r->fds[i] = -1;
+	}
+}
+
+static uint64_t reply_id(const struct lt_reply *r)
+{
+	uint64_t id;
+
+	memcpy(&id, r->body, sizeof id); /* every creating reply starts with the id */
+	return id;
+}
+
+void lt_call_message(const struct lt_call *call, uint32_t correlation, struct shr_msg *m_out)
+{
+	uint8_t body[SHR_MSG_MAX];
+	uint32_t bytes = call->build(call->arg, body);
+
+	memcpy(shr_msg_begin(m_out, call->type, correlation, bytes), body, bytes);
+	if (call->fd >= 0) {
+		m_out->fds[0] = call->fd;
+		m_out->fd_cnt = 1;
+	}
+}
+
+tn_status lt_call_start(tent_context *ctx, const struct lt_call *call, void (*finish)(tent_context *, struct lt_waiter *),
+			void *arg, struct lt_waiter **waiter_out)
+{
+	struct lt_waiter *w = calloc(1, sizeof *w);
+	struct shr_msg m;
+
+	if (w == NULL)
+		return TN_NO_MEMORY;
+	w->type = call->type;
+	w->finish = finish;
+	w->arg = arg;
+	w->deadline_ns = call->deadline_ns;
+	w->reply = (struct lt_reply){ .fds = { -1, -1 } };
+	w->correlation = ++ctx->correlation != 0 ? ctx->correlation : ++ctx->correlation; /* 0 is for events */
+	lt_call_message(call, w->correlation, &m);
+	tn_status s = shr_msg_send(ctx->sock, &m);
+	if (s != TN_OK) {
+		free(w);
+		return s;
+	}
+	tn_list_push_back(&ctx->waiters, &w->link);
+	*waiter_out = w;
+	return TN_OK;
+}
+
+/* Waits until an attachment is there to talk to. */
+static tn_status wait_attached(tent_context *ctx, uint64_t deadline_ns)
+{
+	while (ctx->state == TENT_STATE_RECOVERING)
+		if (!lt_context_wait(ctx, deadline_ns))
+			return TN_TIMEOUT;
+	return ctx->state == TENT_STATE_DEAD ? TN_DATAPLANE_DOWN : TN_OK;
+}
+
+/* One attachment's try. *lost_out: it is lost, or the answer belongs to a dead one; ask the successor. */
+static tn_status call_once(tent_context *ctx, const struct lt_call *call, struct lt_reply *reply, bool *lost_out)
+{
+	struct lt_waiter *w;
+	uint32_t attachment = ctx->reattach_cnt;
+	tn_status s;
+
+	while ((s = lt_call_start(ctx, call, NULL, NULL, &w)) == TN_AGAIN || s == TN_PATH_DOWN) {
+		if (tn_now_ns() >= call->deadline_ns)
+			return TN_TIMEOUT;
+		(void)lt_context_wait(ctx, TN_MIN(call->deadline_ns, tn_deadline_after(tn_now_ns(), SEND_RETRY_NS)));
+		if (ctx->state != TENT_STATE_ATTACHED || ctx->reattach_cnt != attachment) {
+			*lost_out = true;
+			return TN_OK;
+		}
+	}
+	if (s != TN_OK)
+		return s;
+	while (!w->done && !w->lost) {
+		if (!lt_context_wait(ctx, call->deadline_ns) && !w->done && !w->lost) {
+			w->abandoned = true; /* the keeper frees it */
+			return TN_TIMEOUT;
+		}
+	}
+	*lost_out = w->lost || ctx->state != TENT_STATE_ATTACHED || ctx->reattach_cnt != attachment;
+	if (*lost_out)
+		lt_reply_drop_fds(&w->reply);
+	else
+		*reply = w->reply;
+	free(w);
+	return TN_OK;
+}
+
+tn_status lt_call(tent_context *ctx, const struct lt_call *call, struct lt_reply *reply)
+{
+	for (;;) {
+		bool lost = false;
+		tn_status s = wait_attached(ctx, call->deadline_ns);
+
+		if (s == TN_OK)
+			s = call_once(ctx, call, reply, &lost);
+		else if (s == TN_DATAPLANE_DOWN && !call->again)
+			lost = true, s = TN_OK;
+		if (s != TN_OK)
+			return s;
+		if (!lost)
+			return TN_OK;
+		if (!call->again) {
+			*reply = (struct lt_reply){ .fds = { -1, -1 } };
+			return TN_OK;
+		}
+	}
+}
+
+static void ignore_reply(tent_context *ctx, struct lt_waiter *w)
+{
+	(void)ctx;
+	lt_reply_drop_fds(&w->reply);
+}
+
+void lt_call_undo(tent_context *ctx, uint16_t type, uint64_t id)
+{
+	struct lt_waiter *w;
+	struct lt_call call = { .type = undo_type(type), .build = lt_build_id, .arg = &id, .fd = -1, .deadline_ns = UINT64_MAX };
+
+	if (call.type != 0 && ctx->state == TENT_STATE_ATTACHED)
+		(void)lt_call_start(ctx, &call, ignore_reply, NULL, &w);
+}
+
+/* The waiter leaves the list; whoever is interested learns. */
+static void settle(tent_context *ctx, struct lt_waiter *w)
+{
+	tn_list_unlink(&w->link);
+	if (w->finish != NULL) {
+		w->finish(ctx, w);
+		free(w);
+	} else if (w->abandoned) {
+		lt_reply_drop_fds(&w->reply);
+		if (w->done && w->reply.status == TN_OK && undo_type(w->type) != 0)
+			lt_call_undo(ctx, w->type, reply_id(&w->reply));
+		free(w);
+	}
+}
+
+bool lt_call_deliver(tent_context *ctx, struct shr_msg *m)
+{
+	tn_list_foreach(node, &ctx->waiters) {
+		struct lt_waiter *w = tn_list_entry(node, struct lt_waiter, link);
+
+		if (w->correlation != m->hdr.correlation)
+			continue;
+		if (!lt_reply_parse(w->type, m, &w->reply))
+			return false;
+		w->done = true;
+		settle(ctx, w);
+		(void)pthread_cond_broadcast(&ctx->cond);
+		return true;
+	}
+	shr_msg_close_fds(m);
+	return false; /* answers a question that nobody asked */
+}
+
+void lt_call_lose_all(tent_context *ctx)
+{
+	tn_list_foreach(node, &ctx->waiters) {
+		struct lt_waiter *w = tn_list_entry(node, struct lt_waiter, link);
+
+		w->lost = true;
+		settle(ctx, w);
+	}
+	(void)pthread_cond_broadcast(&ctx->cond);
+}
+
+tent_status lt_call_fail(const tent_context *ctx, const char *call, const char *what, tn_status status, uint32_t detail)
+{
+	char number[64] = "";
+
+	if (ctx->state == TENT_STATE_DEAD)
+		return lt_context_fail_dead(ctx, call);
+	if (status == TN_TIMEOUT && ctx->state == TENT_STATE_RECOVERING)
+		return lt_fail(TN_DATAPLANE_DOWN, "%s: %s: the data plane is gone and has not come back in time", call, what);
+	if (status == TN_AGAIN) /* to a control call "not now" is a failure: nothing will tell when */
+		return lt_fail(TN_BUSY, "%s: %s: the data plane has no room for it now", call, what);
+	if (detail != 0)
+		(void)snprintf(number, sizeof number, " [detail %u]", detail);
+	return lt_fail(status, "%s: %s: %s%s", call, what, tn_status_meaning(status), number);
+}
