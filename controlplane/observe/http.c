@@ -31,6 +31,7 @@ struct cp_http {
 	pthread_t thread;
 	int wake_fd;
 	tn_a32 stop;
+	bool closed_one; /* a client went since MHD_run() began */
 	struct client client[CP_HTTP_CLIENTS_MAX];
 };
 
@@ -101,6 +102,7 @@ static void on_connection(void *cls, struct MHD_Connection *c, void **socket_con
 	struct cp_http *h = cls;
 	if (toe == MHD_CONNECTION_NOTIFY_CLOSED) {
 		struct client *slot = *socket_context;
+		h->closed_one = true;
 		if (slot)
 			slot->deadline_ns = 0;
 		return;
@@ -146,7 +148,12 @@ static void *http_thread(void *arg)
 		if (MHD_get_timeout(h->daemon, &lib_ms) == MHD_YES && lib_ms < (unsigned)wait_ms)
 			wait_ms = (int)lib_ms;
 		(void)poll(fds, 2, wait_ms);
-		(void)MHD_run(h->daemon);
+		/* At its limit of clients the library takes the listener out of its epoll set and puts it back only at the
+		 * start of a later run: without that run nobody would wake us for the next client. */
+		do {
+			h->closed_one = false;
+			(void)MHD_run(h->daemon);
+		} while (h->closed_one);
 	}
 	return NULL;
 }
