@@ -11,10 +11,10 @@
 #ifndef TN_METRICS_H
 #define TN_METRICS_H
 
-#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/assert.h"
 #include "common/atomic.h"
 #include "common/compiler.h"
 #include "common/metrics_domains.h"
@@ -124,7 +124,7 @@ struct tn_hist_at { uint32_t cell; bool always; uint8_t type; };
 /* Label values are our own enums: a value outside is our bug (checked while assertions are on). */
 TN_INLINE uint32_t tn_label_(unsigned v, unsigned cnt)
 {
-	assert(v < cnt);
+	tn_assert_debug(v < cnt);
 	(void)cnt;
 	return v;
 }

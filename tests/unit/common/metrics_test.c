@@ -3,9 +3,9 @@
  * closed domains, and the recording switch stops what it may stop and nothing else. */
 #include "common/metrics.h"
 
-#include <CUnit/Basic.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "tests/unit/cu.h"
 
 static tn_a64 cells[TN_METRIC_CELL_CNT];
 
@@ -145,20 +145,10 @@ static void schema_hash_is_stable_within_a_build(void)
 	CU_ASSERT_NOT_EQUAL(tn_metric_schema_hash(), 0);
 }
 
-int main(void)
-{
-	CU_initialize_registry();
-	CU_pSuite s = CU_add_suite("metrics", NULL, NULL);
-	CU_add_test(s, "layout_is_dense", layout_is_dense);
-	CU_add_test(s, "labels_come_from_closed_domains", labels_come_from_closed_domains);
-	CU_add_test(s, "names_follow_the_conventions", names_follow_the_conventions);
-	CU_add_test(s, "buckets_match_a_linear_search", buckets_match_a_linear_search);
-	CU_add_test(s, "label_text_is_the_inverse_of_the_index", label_text_is_the_inverse_of_the_index);
-	CU_add_test(s, "the_switch_stops_only_what_it_may", the_switch_stops_only_what_it_may);
-	CU_add_test(s, "schema_hash_is_stable_within_a_build", schema_hash_is_stable_within_a_build);
-	CU_basic_set_mode(CU_BRM_NORMAL);
-	CU_basic_run_tests();
-	unsigned failed = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+TN_TEST_MAIN("common/metrics", { "the layout is dense", layout_is_dense },
+	{ "labels come from closed domains", labels_come_from_closed_domains },
+	{ "names follow the conventions", names_follow_the_conventions },
+	{ "buckets match a linear search", buckets_match_a_linear_search },
+	{ "label text is the inverse of the index", label_text_is_the_inverse_of_the_index },
+	{ "the switch stops only what it may", the_switch_stops_only_what_it_may },
+	{ "the schema hash is stable within a build", schema_hash_is_stable_within_a_build })
