@@ -19,7 +19,7 @@
 #define TN_CONFIG_DEFAULT_PATH "/etc/tent/tent.json"
 #define TN_CONFIG_ERRORS_MAX 20
 
-/* Closed sets of words. The number of a word is its place; tn_config_enum() returns it. log/level is enum tn_log_level. */
+/* Closed sets of words. tn_config_enum() returns the place of a word. log/level is enum tn_log_level. */
 #define TN_POLL_MODE_LIST(X) X(BUSY, busy) X(ADAPTIVE, adaptive)
 #define TN_CONFIG_LOG_FORMAT_LIST(X) X(JSON, json) X(TEXT, text)
 #define TN_CONFIG_TRANSPORT_LIST(X) X(RDMA, rdma) X(HP_TCP, hp_tcp) X(TCP, tcp) X(SHM, shm)
@@ -65,7 +65,7 @@ void tn_config_errors_print(const struct tn_config_errors *errors, FILE *out);
 
 struct tn_config_opts {
 	size_t size;                     /* sizeof(struct tn_config_opts) */
-	const char *path;                /* --config; NULL: $TENT_CONFIG, else default_path if it exists, else built-in */
+	const char *path;                /* --config; NULL: $TENT_CONFIG, else default_path if it exists, else none */
 	const char *const *sets;         /* --set arguments, "key=value", a later one wins; may be NULL */
 	size_t set_cnt;
 	const char *const *env;          /* NAME=VALUE, NULL-terminated; NULL: this process's environment */
@@ -177,6 +177,7 @@ unsigned tn_config_diff(const struct tn_config *old_cfg, const struct tn_config 
  * the not-hot ones wait for a restart. Statuses and ownership as in load; running stays the caller's. */
 TN_MUST_USE tn_status tn_config_reload(const struct tn_config *running, const struct tn_config_opts *opts,
 				       struct tn_config **out, struct tn_config_errors *errors,
-				       struct tn_config_change changes[static TN_CFG_KEY_CNT], unsigned *change_cnt_out);
+				       struct tn_config_change changes[static TN_CFG_KEY_CNT],
+				       unsigned *change_cnt_out);
 
 #endif

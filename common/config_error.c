@@ -11,10 +11,12 @@
 static size_t printable_bytes(const char *p)
 {
 	unsigned char lead = (unsigned char)*p;
-	size_t need = lead < 0x80 ? 1 : lead >= 0xc2 && lead < 0xe0 ? 2 : (lead & 0xf0) == 0xe0 ? 3 : lead - 0xf0u < 5 ? 4 : 0;
+	size_t need = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
 
-	if (need == 1)
+	if (lead < 0x80)
 		return lead >= 0x20 && lead != 0x7f;
+	if (lead < 0xc2 || lead > 0xf4)
+		return 0;
 	for (size_t i = 1; i < need; i++)
 		if (((unsigned char)p[i] & 0xc0) != 0x80)
 			return 0;
@@ -96,7 +98,8 @@ void tn_config_errors_print(const struct tn_config_errors *errors, FILE *out)
 		fprintf(out, "%s", e->source);
 		if (e->line > 0)
 			fprintf(out, ":%u", e->line);
-		fprintf(out, "%s%s%s%s\n", *e->source != '\0' ? ": " : "", e->key, *e->key != '\0' ? ": " : "", e->text);
+		fprintf(out, "%s%s%s%s\n", *e->source != '\0' ? ": " : "", e->key, *e->key != '\0' ? ": " : "",
+			e->text);
 	}
 	if (errors->dropped_cnt > 0)
 		fprintf(out, "... and %u more\n", errors->dropped_cnt);

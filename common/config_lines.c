@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEPTH_MAX 6    /* the schema's deepest path, peers/N/data_addresses/N, has four parts */
+#define DEPTH_MAX 6 /* the schema's deepest path, peers/N/data_addresses/N, has four parts */
 
 struct entry {
 	char *path;
@@ -16,21 +16,21 @@ struct entry {
 };
 
 struct tn_cfg_lines {
-	struct entry *entry;   /* sorted by path, then line */
+	struct entry *entry; /* sorted by path, then line */
 	size_t cnt, cap;
 };
 
 struct level {
 	bool is_object;
-	unsigned idx;          /* of the next array item */
-	size_t path_bytes;     /* length of the path of this container */
+	unsigned idx;      /* of the next array item */
+	size_t path_bytes; /* length of the path of this container */
 };
 
 struct scan {
 	struct tn_cfg_lines *lines;
 	const char *p, *end;
 	unsigned line;
-	unsigned depth;        /* containers open; only the first DEPTH_MAX have a level */
+	unsigned depth; /* containers open; only the first DEPTH_MAX have a level */
 	struct level level[DEPTH_MAX];
 	char path[TN_CFG_PATH_MAX];
 	bool no_memory;
@@ -81,7 +81,7 @@ static void keep_name(struct scan *s, const char *name, unsigned line)
 		keep(s, line);
 }
 
-/* A string in an object: a key when a colon follows. jansson decodes it, so escapes compare as jansson compared them. */
+/* A key of an object. jansson decodes it, so escapes compare as jansson compared them. */
 static void take_key(struct scan *s)
 {
 	const char *start = s->p;
@@ -89,7 +89,7 @@ static void take_key(struct scan *s)
 	size_t bytes = skip_string(s);
 	json_t *name = json_loadb(start, bytes, JSON_DECODE_ANY, NULL);
 
-	if (name == NULL) {   /* jansson read this text before, so only memory can be missing */
+	if (name == NULL) { /* jansson read this text before, so only memory can be missing */
 		s->no_memory = true;
 		return;
 	}

@@ -25,7 +25,7 @@ struct loader {
 };
 
 /* Names that begin with TENT_ and are no keys: see docs/config.md. */
-static const char *const other_env[] = { "TENT_CONFIG", "TENT_HOOK", "TENT_LOG" };
+static const char *const other_env[] = { "TENT_CONFIG", "TENT_HOOK" };
 #define TEST_ENV_PREFIX "TENT_TEST_"
 
 /* ---- taking one value ---- */
@@ -48,7 +48,8 @@ static tn_status merge_peers(struct loader *l, json_t *added, struct tn_config_o
 		const char *name = json_string_value(json_object_get(peer, "name"));
 		size_t place = 0;
 
-		while (place < old_cnt && strcmp(json_string_value(json_object_get(json_array_get(merged, place), "name")), name) != 0)
+		while (place < old_cnt &&
+		       strcmp(json_string_value(json_object_get(json_array_get(merged, place), "name")), name) != 0)
 			place++;
 		if (place < old_cnt)
 			no_memory = json_array_set(merged, place, peer) != 0;
@@ -135,7 +136,7 @@ static tn_status take_defaults(struct loader *l)
 
 	for (unsigned k = 0; k < TN_CFG_KEY_CNT && status == TN_OK; k++)
 		status = take_text(l, (enum tn_config_key)k, tn_cfg_rows[k].def, &source);
-	tn_assert(status != TN_OK || l->errors->cnt == 0);   /* the schema refuses its own default */
+	tn_assert(status != TN_OK || l->errors->cnt == 0); /* the schema refuses its own default */
 	return status;
 }
 
@@ -162,7 +163,8 @@ static tn_status take_object(struct loader *l, json_t *object, const char *prefi
 		tn_cfg_path_join(path, prefix, name);
 		key = tn_cfg_key_find(path);
 		if (strchr(name, '/') != NULL)
-			tn_cfg_fail(source, path, "unknown key; in JSON a slash is a level: {\"a\": {\"b\": ...}} is a/b");
+			tn_cfg_fail(source, path,
+				    "unknown key; in JSON a slash is a level: {\"a\": {\"b\": ...}} is a/b");
 		else if (key != TN_CFG_KEY_CNT)
 			status = take(l, key, member, source);
 		else if (!tn_cfg_is_section(path))
@@ -201,7 +203,7 @@ static char *read_file(const char *path, size_t *bytes_out, bool *missing_out, c
 		tn_cfg_fail(source, "", "is larger than %u bytes", TN_CFG_FILE_MAX_BYTES);
 		goto undo_open;
 	}
-	cap = (size_t)st.st_size + 1;   /* one more, to notice growth; the NUL takes it otherwise */
+	cap = (size_t)st.st_size + 1; /* one more, to notice growth; the NUL takes it otherwise */
 	text = malloc(cap);
 	if (text == NULL) {
 		tn_cfg_fail(source, "", "no memory to read it");
@@ -243,8 +245,8 @@ static json_t *parse(const char *text, size_t bytes, const struct tn_cfg_source 
 	if (root == NULL && json_error_code(&error) == json_error_out_of_memory)
 		return NULL;
 	if (root == NULL) {
-		tn_cfg_fail_at(source, "", error.line > 0 ? (unsigned)error.line : 0, "not valid JSON: column %d: %s", error.column,
-			       error.text);
+		tn_cfg_fail_at(source, "", error.line > 0 ? (unsigned)error.line : 0, "not valid JSON: column %d: %s",
+			       error.column, error.text);
 		return NULL;
 	}
 	if (json_is_object(root))
@@ -327,7 +329,8 @@ static tn_status take_drop_ins(struct loader *l, const char *main_path)
 			source.name = path;
 			status = take_file(l, path, &missing);
 			if (status == TN_OK && missing)
-				tn_cfg_fail(&source, "", "cannot be read: it is a link to nothing, or was removed just now");
+				tn_cfg_fail(&source, "",
+					    "cannot be read: it is a link to nothing, or was removed just now");
 		}
 		free(entries[i]);
 	}
@@ -357,7 +360,8 @@ static tn_status take_files(struct loader *l, const struct tn_config_opts *opts)
 	if (status != TN_OK)
 		return status;
 	if (missing && is_explicit) {
-		tn_cfg_fail(&source, "", "no such file (named by %s)", opts->path != NULL ? "--config" : "$TENT_CONFIG");
+		tn_cfg_fail(&source, "", "no such file (named by %s)",
+			    opts->path != NULL ? "--config" : "$TENT_CONFIG");
 		return TN_OK;
 	}
 	if (!missing) {
@@ -396,8 +400,8 @@ static tn_status take_env(struct loader *l)
 		key = tn_cfg_key_by_env(name);
 		if (key == TN_CFG_KEY_CNT) {
 			is_near = tn_cfg_suggest_env(name, near, sizeof near);
-			tn_cfg_fail(&source, "", "unknown variable%s%s%s", is_near ? "; did you mean " : "", is_near ? near : "",
-				    is_near ? "?" : "; unset it, TENT_ is the configuration's");
+			tn_cfg_fail(&source, "", "unknown variable%s%s%s", is_near ? "; did you mean " : "",
+				    is_near ? near : "", is_near ? "?" : "; unset it, TENT_ is the configuration's");
 			continue;
 		}
 		status = take_text(l, key, equals + 1, &source);

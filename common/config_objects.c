@@ -43,7 +43,7 @@ static unsigned build_peer(struct tn_config_peer *peer, const json_t *object, co
 	if (peer->public_key[0] != '\0') {
 		tn_status status = tn_peer_id_from_text(peer->public_key, &peer->id);
 
-		tn_assert(status == TN_OK);   /* the value was checked */
+		tn_assert(status == TN_OK); /* the value was checked */
 	}
 	for (unsigned i = 0; i < cnt; i++)
 		addresses[i] = json_string_value(json_array_get(list, i));
@@ -98,7 +98,7 @@ static void build_policy(struct tn_config_policy *policy, const json_t *object)
 		.max_bytes = member_number(object, TN_CFG_FIELD_POLICIES_MAX_BYTES),
 		.transport_cnt = (uint8_t)json_array_size(list),
 	};
-	tn_assert(policy->transport_cnt <= TN_ARRAY_LEN(policy->transports));   /* items differ, see check_list() */
+	tn_assert(policy->transport_cnt <= TN_ARRAY_LEN(policy->transports)); /* items differ, see check_list() */
 	for (unsigned i = 0; i < policy->transport_cnt; i++) {
 		const json_t *word = json_array_get(list, i);
 		int place = tn_cfg_choice_find(row, json_string_value(word), json_string_length(word));

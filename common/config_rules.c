@@ -25,19 +25,19 @@ static struct tn_cfg_source source_of(struct tn_config_origin origin, struct tn_
 }
 
 /* fail(cfg, errors, key, fmt...): one error about the effective value of key. */
-#define fail(cfg, errors, key, ...)                                                                                   \
-	do {                                                                                                          \
-		struct tn_config_origin origin_ = (cfg)->value[key].origin;                                           \
-		struct tn_cfg_source source_ = source_of(origin_, errors);                                            \
-		tn_cfg_fail_at(&source_, tn_cfg_rows[key].path, origin_.line, __VA_ARGS__);                           \
+#define fail(cfg, errors, key, ...) \
+	do { \
+		struct tn_config_origin origin_ = (cfg)->value[key].origin; \
+		struct tn_cfg_source source_ = source_of(origin_, errors); \
+		tn_cfg_fail_at(&source_, tn_cfg_rows[key].path, origin_.line, __VA_ARGS__); \
 	} while (0)
 
 /* The same for entry i of a list of objects. */
-#define fail_item(cfg, errors, key, i, ...)                                                                           \
-	do {                                                                                                          \
-		struct tn_config_origin origin_ = (cfg)->value[key].item_origin[i];                                   \
-		struct tn_cfg_source source_ = source_of(origin_, errors);                                            \
-		tn_cfg_fail_at(&source_, tn_cfg_rows[key].path, origin_.line, __VA_ARGS__);                           \
+#define fail_item(cfg, errors, key, i, ...) \
+	do { \
+		struct tn_config_origin origin_ = (cfg)->value[key].item_origin[i]; \
+		struct tn_cfg_source source_ = source_of(origin_, errors); \
+		tn_cfg_fail_at(&source_, tn_cfg_rows[key].path, origin_.line, __VA_ARGS__); \
 	} while (0)
 
 static bool usable(const struct tn_config *cfg, enum tn_config_key key)
@@ -159,12 +159,13 @@ static void check_order(const struct tn_config *cfg, struct tn_config_errors *er
 
 		if (low <= high || !usable(cfg, small) || !usable(cfg, large))
 			continue;
-		if (cfg->value[small].origin.kind == TN_ORIGIN_DEFAULT && cfg->value[large].origin.kind != TN_ORIGIN_DEFAULT)
-			fail(cfg, errors, large, "%" PRIu64 " is less than %s (%" PRIu64 "); raise it or lower that", high,
-			     tn_cfg_rows[small].path, low);
+		if (cfg->value[small].origin.kind == TN_ORIGIN_DEFAULT &&
+		    cfg->value[large].origin.kind != TN_ORIGIN_DEFAULT)
+			fail(cfg, errors, large, "%" PRIu64 " is less than %s (%" PRIu64 "); raise it or lower that",
+			     high, tn_cfg_rows[small].path, low);
 		else
-			fail(cfg, errors, small, "%" PRIu64 " is more than %s (%" PRIu64 "); lower it or raise that", low,
-			     tn_cfg_rows[large].path, high);
+			fail(cfg, errors, small, "%" PRIu64 " is more than %s (%" PRIu64 "); lower it or raise that",
+			     low, tn_cfg_rows[large].path, high);
 	}
 }
 
@@ -176,8 +177,8 @@ static void check_workers(const struct tn_config *cfg, struct tn_config_errors *
 	if (!usable(cfg, TN_CFG_WORKERS_COUNT) || !usable(cfg, TN_CFG_WORKERS_CPUS) || count == 0 || listed == 0)
 		return;
 	if (count != listed)
-		fail(cfg, errors, TN_CFG_WORKERS_CPUS, "names %zu CPUs for workers/count %" PRIu64 "; name one per worker, or none",
-		     listed, count);
+		fail(cfg, errors, TN_CFG_WORKERS_CPUS,
+		     "names %zu CPUs for workers/count %" PRIu64 "; name one per worker, or none", listed, count);
 }
 
 static void check_directories(const struct tn_config *cfg, struct tn_config_errors *errors)
@@ -185,15 +186,21 @@ static void check_directories(const struct tn_config *cfg, struct tn_config_erro
 	size_t len = json_string_length(cfg->value[TN_CFG_RUNTIME_DIR].json);
 
 	if (usable(cfg, TN_CFG_RUNTIME_DIR) && len > tn_cfg_rows[TN_CFG_RUNTIME_DIR].max)
-		fail(cfg, errors, TN_CFG_RUNTIME_DIR, "the default from $XDG_RUNTIME_DIR has %zu characters; at most %" PRIu64
-		     " fit a socket's path; set runtime_dir", len, tn_cfg_rows[TN_CFG_RUNTIME_DIR].max);
+		fail(cfg, errors, TN_CFG_RUNTIME_DIR,
+		     "the default from $XDG_RUNTIME_DIR has %zu characters; at most %" PRIu64
+		     " fit a socket's path; set runtime_dir",
+		     len, tn_cfg_rows[TN_CFG_RUNTIME_DIR].max);
 }
 
 static void check_transports(const struct tn_config *cfg, struct tn_config_errors *errors)
 {
 	const json_t *required = cfg->value[TN_CFG_OBS_REQUIRED_TRANSPORTS].json;
-	static const struct { const char *word; enum tn_config_key enable; } switches[] = {
-		{ "shm", TN_CFG_SHM_ENABLE }, { "tcp", TN_CFG_TCP_ENABLE },
+	static const struct {
+		const char *word;
+		enum tn_config_key enable;
+	} switches[] = {
+		{ "shm", TN_CFG_SHM_ENABLE },
+		{ "tcp", TN_CFG_TCP_ENABLE },
 	};
 	unsigned enabled_cnt = 0;
 
@@ -202,8 +209,8 @@ static void check_transports(const struct tn_config *cfg, struct tn_config_error
 		for (size_t r = 0; r < json_array_size(required); r++)
 			if (strcmp(json_string_value(json_array_get(required, r)), switches[i].word) == 0 &&
 			    cfg->value[switches[i].enable].u64 == 0)
-				fail(cfg, errors, TN_CFG_OBS_REQUIRED_TRANSPORTS, "requires %s, but %s is false", switches[i].word,
-				     tn_cfg_rows[switches[i].enable].path);
+				fail(cfg, errors, TN_CFG_OBS_REQUIRED_TRANSPORTS, "requires %s, but %s is false",
+				     switches[i].word, tn_cfg_rows[switches[i].enable].path);
 	}
 	if (enabled_cnt == 0)
 		fail(cfg, errors, TN_CFG_TCP_ENABLE, "every transport is disabled; enable one");
@@ -238,17 +245,19 @@ static void check_security(const struct tn_config *cfg, struct tn_config_errors 
 	if (insecure && usable(cfg, TN_CFG_CONTROL_BIND) &&
 	    tn_cfg_reach(tn_config_str(cfg, TN_CFG_CONTROL_BIND)) != TN_CFG_REACH_LOOPBACK)
 		fail(cfg, errors, TN_CFG_CONTROL_INSECURE,
-		     "only allowed when control/bind is a loopback address, and it is %s; bind to tcp://127.0.0.1:PORT or set this to false",
+		     "only allowed when control/bind is a loopback address, and it is %s; bind to tcp://127.0.0.1:PORT "
+		     "or set this to false",
 		     tn_config_str(cfg, TN_CFG_CONTROL_BIND));
 	for (unsigned i = 0; i < cfg->peer_cnt; i++) {
 		const struct tn_config_peer *peer = &cfg->peers[i];
 
 		if (insecure && tn_cfg_reach(peer->address) != TN_CFG_REACH_LOOPBACK)
-			fail_item(cfg, errors, TN_CFG_PEERS, i, "peer %s: control/insecure is true, so only loopback addresses, not %s",
-				  peer->name, peer->address);
+			fail_item(cfg, errors, TN_CFG_PEERS, i,
+				  "peer %s: control/insecure is true, so only loopback addresses, not %s", peer->name,
+				  peer->address);
 		if (!insecure && peer->public_key[0] == '\0')
-			fail_item(cfg, errors, TN_CFG_PEERS, i, "peer %s: public_key is missing; ask its operator for: tentctl keygen",
-				  peer->name);
+			fail_item(cfg, errors, TN_CFG_PEERS, i,
+				  "peer %s: public_key is missing; ask its operator for: tentctl keygen", peer->name);
 	}
 }
 
@@ -279,8 +288,8 @@ static void check_peers(const struct tn_config *cfg, struct tn_config_errors *er
 	for (unsigned i = 1; i < cfg->peer_cnt; i++)
 		if (!tn_peer_id_is_zero(&sorted[i]->id) && tn_peer_id_eq(&sorted[i]->id, &sorted[i - 1]->id))
 			fail_item(cfg, errors, TN_CFG_PEERS, sorted[i] - cfg->peers,
-				  "peer %s has the same public_key as peer %s; a key is one host's identity", sorted[i]->name,
-				  sorted[i - 1]->name);
+				  "peer %s has the same public_key as peer %s; a key is one host's identity",
+				  sorted[i]->name, sorted[i - 1]->name);
 	free(sorted);
 }
 
@@ -290,8 +299,8 @@ static void check_policies(const struct tn_config *cfg, struct tn_config_errors 
 		const struct tn_config_policy *policy = &cfg->policies[i];
 
 		if (policy->min_bytes > policy->max_bytes)
-			fail_item(cfg, errors, TN_CFG_POLICIES, i, "policy %s can match nothing: min_bytes is more than max_bytes",
-				  policy->name);
+			fail_item(cfg, errors, TN_CFG_POLICIES, i,
+				  "policy %s can match nothing: min_bytes is more than max_bytes", policy->name);
 	}
 }
 

@@ -161,7 +161,8 @@ static void choices_text(const struct tn_cfg_row *row, char *out, size_t out_byt
 	for (const char *p = row->choices; *p != '\0' && used < out_bytes;) {
 		size_t len = strcspn(p, "|");
 
-		used += (size_t)snprintf(out + used, out_bytes - used, "%.*s%s", (int)len, p, p[len + 1] != '\0' ? ", " : "");
+		used += (size_t)snprintf(out + used, out_bytes - used, "%.*s%s", (int)len, p,
+					 p[len + 1] != '\0' ? ", " : "");
 		p += len + 1;
 	}
 }
@@ -174,9 +175,11 @@ static void number_text(const struct tn_cfg_row *row, char *out, size_t out_byte
 	char min[TN_UNITS_TEXT], max[TN_UNITS_TEXT];
 
 	if (row->kind == TN_CFG_KIND_BYTES)
-		snprintf(out, out_bytes, "%s..%s", tn_bytes_format_exact(row->min, min), tn_bytes_format_exact(row->max, max));
+		snprintf(out, out_bytes, "%s..%s", tn_bytes_format_exact(row->min, min),
+			 tn_bytes_format_exact(row->max, max));
 	else
-		snprintf(out, out_bytes, "%" PRIu64 "..%" PRIu64 "%s%s", row->min, row->max, *unit != '\0' ? " " : "", unit);
+		snprintf(out, out_bytes, "%" PRIu64 "..%" PRIu64 "%s%s", row->min, row->max, *unit != '\0' ? " " : "",
+			 unit);
 }
 
 /* "at most 8 numeric addresses" */
@@ -184,7 +187,8 @@ static void list_text(const struct tn_cfg_row *row, char *out, size_t out_bytes)
 {
 	const char *item = row->type == TN_CFG_TYPE_OBJECTS ? "object" : tn_cfg_kind_text(row->kind);
 
-	snprintf(out, out_bytes, "at most %" PRIu64 " %s%s", row->max, item, row->kind == TN_CFG_KIND_ADDRESS ? "es" : "s");
+	snprintf(out, out_bytes, "at most %" PRIu64 " %s%s", row->max, item,
+		 row->kind == TN_CFG_KIND_ADDRESS ? "es" : "s");
 }
 
 void tn_cfg_range_text(const struct tn_cfg_row *row, char *out, size_t out_bytes)
@@ -313,13 +317,21 @@ static void keep_nearest(const char *word, const char *candidate, unsigned *best
 bool tn_cfg_suggest_env(const char *name, char *out, size_t out_bytes)
 {
 	unsigned limit = edit_limit(strlen(name)) + 1, best = limit;
+	size_t len = strlen(name);
 	char candidate[EDIT_MAX];
 
+	keep_nearest(name, "TENT_CONFIG", &best, out, out_bytes);
 	for (unsigned k = 0; k < TN_CFG_KEY_CNT; k++) {
 		tn_cfg_env_name((enum tn_config_key)k, candidate, sizeof candidate);
 		keep_nearest(name, candidate, &best, out, out_bytes);
 	}
-	keep_nearest(name, "TENT_CONFIG", &best, out, out_bytes);
+	for (unsigned k = 0; k < TN_CFG_KEY_CNT && best == limit; k++) {   /* TENT_LOG: the first key of log/ */
+		tn_cfg_env_name((enum tn_config_key)k, candidate, sizeof candidate);
+		if (strncmp(candidate, name, len) == 0 && candidate[len] == '_') {
+			best = 0;
+			snprintf(out, out_bytes, "%s", candidate);
+		}
+	}
 	return best < limit;
 }
 

@@ -17,7 +17,8 @@
 
 /* X(NAME, "unit or meaning as the documents say it") */
 #define TN_CONFIG_KIND_LIST(X) \
-	X(NONE, "") X(COUNT, "") X(BYTES, "bytes") X(MS, "milliseconds") X(US, "microseconds") X(PPM, "parts per million") \
+	X(NONE, "") X(COUNT, "") X(BYTES, "bytes") X(MS, "milliseconds") X(US, "microseconds") \
+	X(PPM, "parts per million") \
 	X(PORT, "port number") X(CPU, "CPU number") X(NAME, "name") X(PATH, "absolute path") X(WORD, "word") \
 	X(ADDRESS, "numeric address") X(ENDPOINT, "tcp://ADDRESS:PORT") X(BIND_ENDPOINT, "tcp://ADDRESS:PORT") \
 	X(PUBLIC_KEY, "public key")

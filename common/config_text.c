@@ -11,7 +11,7 @@
 #include "common/z85.h"
 
 #define SCHEME "tcp://"
-#define QUOTED 64   /* of a wrong text, how much is repeated */
+#define QUOTED 64 /* of a wrong text, how much is repeated */
 
 static bool has_scheme(const char *text)
 {
@@ -25,7 +25,8 @@ static bool check_address(const char *text, char problem[static TN_ERR_TEXT])
 	char unused[TN_ERR_TEXT];
 
 	if (has_scheme(text) || tn_addr_parse(text, TN_ADDR_NEED_PORT, &addr, unused) == TN_OK) {
-		snprintf(problem, TN_ERR_TEXT, "\"%.*s\": write the address alone, such as 192.0.2.7 or 2001:db8::1, without tcp:// and port",
+		snprintf(problem, TN_ERR_TEXT,
+			 "\"%.*s\": write the address alone, such as 192.0.2.7 or 2001:db8::1, without tcp:// and port",
 			 QUOTED, text);
 		return false;
 	}
@@ -38,7 +39,8 @@ static bool check_endpoint(const char *text, bool is_bind, char problem[static T
 	struct tn_addr addr;
 
 	if (!has_scheme(text)) {
-		snprintf(problem, TN_ERR_TEXT, "\"%.*s\": write tcp://ADDRESS:PORT, such as tcp://192.0.2.7:9816", QUOTED, text);
+		snprintf(problem, TN_ERR_TEXT, "\"%.*s\": write tcp://ADDRESS:PORT, such as tcp://192.0.2.7:9816",
+			 QUOTED, text);
 		return false;
 	}
 	if (tn_addr_parse(text, TN_ADDR_NEED_PORT, &addr, problem) != TN_OK)
@@ -80,8 +82,9 @@ static bool check_name(const char *text, char problem[static TN_ERR_TEXT])
 {
 	if (tn_name_valid(text))
 		return true;
-	snprintf(problem, TN_ERR_TEXT, "\"%.*s\": a name has 1..63 characters of A-Z a-z 0-9 . _ - and does not start with . or -",
-		 QUOTED, text);
+	snprintf(problem, TN_ERR_TEXT,
+		 "\"%.*s\": a name has 1..63 characters of A-Z a-z 0-9 . _ - and does not start with . or -", QUOTED,
+		 text);
 	return false;
 }
 
@@ -102,7 +105,8 @@ static bool check_public_key(const char *text, char problem[static TN_ERR_TEXT])
 	struct tn_peer_id id;
 
 	if (tn_peer_id_from_text(text, &id) != TN_OK)
-		snprintf(problem, TN_ERR_TEXT, "not a public key; copy it from the peer's tentctl keygen (40 characters Z85 or 64 "
+		snprintf(problem, TN_ERR_TEXT,
+			 "not a public key; copy it from the peer's tentctl keygen (40 characters Z85 or 64 "
 			 "hexadecimal digits)");
 	else if (tn_peer_id_is_zero(&id))
 		snprintf(problem, TN_ERR_TEXT, "the all-zero key is nobody's");

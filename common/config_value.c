@@ -116,19 +116,21 @@ static void found_text(json_t *value, char out[static FOUND_TEXT])
 	free(text);
 }
 
-static json_t *refuse_type(const struct tn_cfg_row *row, json_t *in, const char *path, const struct tn_cfg_source *source)
+static json_t *refuse_type(const struct tn_cfg_row *row, json_t *in, const char *path,
+			   const struct tn_cfg_source *source)
 {
 	const char *type = tn_cfg_type_text(row->type);
 	char range[RANGE_TEXT], found[FOUND_TEXT];
 
 	tn_cfg_range_text(row, range, sizeof range);
 	found_text(in, found);
-	tn_cfg_fail(source, path, "expected %s %s (%s), found %s", strchr("aeiou", type[0]) != NULL ? "an" : "a", type, range,
-		    found);
+	tn_cfg_fail(source, path, "expected %s %s (%s), found %s", strchr("aeiou", type[0]) != NULL ? "an" : "a", type,
+		    range, found);
 	return NULL;
 }
 
-static json_t *refuse_range(const struct tn_cfg_row *row, json_t *in, const char *path, const struct tn_cfg_source *source)
+static json_t *refuse_range(const struct tn_cfg_row *row, json_t *in, const char *path,
+			    const struct tn_cfg_source *source)
 {
 	char range[RANGE_TEXT], found[FOUND_TEXT];
 
@@ -154,7 +156,8 @@ static json_t *check_u64(const struct tn_cfg_row *row, json_t *in, const char *p
 
 			tn_cfg_range_text(row, range, sizeof range);
 			found_text(in, found);
-			tn_cfg_fail(source, path, "%s is not a size; write bytes (65536) or a unit (\"64KiB\", \"1GiB\"), %s", found,
+			tn_cfg_fail(source, path,
+				    "%s is not a size; write bytes (65536) or a unit (\"64KiB\", \"1GiB\"), %s", found,
 				    range);
 			return NULL;
 		}
@@ -177,8 +180,8 @@ static json_t *check_str(const struct tn_cfg_row *row, json_t *in, const char *p
 	if (!json_is_string(in))
 		return refuse_type(row, in, path, source);
 	if (json_string_length(in) < row->min || json_string_length(in) > row->max) {
-		tn_cfg_fail(source, path, "has %zu characters; allowed: %" PRIu64 "..%" PRIu64, json_string_length(in), row->min,
-			    row->max);
+		tn_cfg_fail(source, path, "has %zu characters; allowed: %" PRIu64 "..%" PRIu64, json_string_length(in),
+			    row->min, row->max);
 		return NULL;
 	}
 	if (json_string_length(in) > 0 && !tn_cfg_kind_check(row->kind, json_string_value(in), problem)) {
@@ -188,7 +191,8 @@ static json_t *check_str(const struct tn_cfg_row *row, json_t *in, const char *p
 	return json_incref(in);
 }
 
-static json_t *check_enum(const struct tn_cfg_row *row, json_t *in, const char *path, const struct tn_cfg_source *source)
+static json_t *check_enum(const struct tn_cfg_row *row, json_t *in, const char *path,
+			  const struct tn_cfg_source *source)
 {
 	char range[RANGE_TEXT], found[FOUND_TEXT], near[FOUND_TEXT];
 	bool is_near;
@@ -200,8 +204,8 @@ static json_t *check_enum(const struct tn_cfg_row *row, json_t *in, const char *
 	tn_cfg_range_text(row, range, sizeof range);
 	found_text(in, found);
 	is_near = tn_cfg_suggest_choice(row, json_string_value(in), near, sizeof near);
-	tn_cfg_fail(source, path, "%s is not %s%s%s%s", found, range, is_near ? "; did you mean " : "", is_near ? near : "",
-		    is_near ? "?" : "");
+	tn_cfg_fail(source, path, "%s is not %s%s%s%s", found, range, is_near ? "; did you mean " : "",
+		    is_near ? near : "", is_near ? "?" : "");
 	return NULL;
 }
 
@@ -216,7 +220,8 @@ static bool contains(json_t *list, const json_t *item)
 	return false;
 }
 
-static json_t *check_list(const struct tn_cfg_row *row, json_t *in, const char *path, const struct tn_cfg_source *source)
+static json_t *check_list(const struct tn_cfg_row *row, json_t *in, const char *path,
+			  const struct tn_cfg_source *source)
 {
 	struct tn_cfg_row item = item_row(row);
 	bool refused = false;
@@ -226,7 +231,8 @@ static json_t *check_list(const struct tn_cfg_row *row, json_t *in, const char *
 	if (!json_is_array(in))
 		return refuse_type(row, in, path, source);
 	if (json_array_size(in) < row->min || json_array_size(in) > row->max) {
-		tn_cfg_fail(source, path, "has %zu items; allowed: %" PRIu64 "..%" PRIu64, json_array_size(in), row->min, row->max);
+		tn_cfg_fail(source, path, "has %zu items; allowed: %" PRIu64 "..%" PRIu64, json_array_size(in),
+			    row->min, row->max);
 		return NULL;
 	}
 	out = json_array();
@@ -275,8 +281,8 @@ static bool refuse_unknown_fields(enum tn_config_key owner, json_t *in, const ch
 			continue;
 		tn_cfg_path_join(field_path, path, name);
 		is_near = tn_cfg_suggest_field(owner, name, near, sizeof near);
-		tn_cfg_fail(source, field_path, "unknown key%s%s%s", is_near ? "; did you mean " : "", is_near ? near : "",
-			    is_near ? "?" : "");
+		tn_cfg_fail(source, field_path, "unknown key%s%s%s", is_near ? "; did you mean " : "",
+			    is_near ? near : "", is_near ? "?" : "");
 		refused = true;
 	}
 	return refused;

@@ -9,7 +9,8 @@ static const char alphabet[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKL
 void tn_peer_id_to_z85(const struct tn_peer_id *id, char out[static TN_PEER_ID_Z85])
 {
 	for (size_t i = 0; i < sizeof id->b; i += 4) {
-		uint32_t word = (uint32_t)id->b[i] << 24 | (uint32_t)id->b[i + 1] << 16 | (uint32_t)id->b[i + 2] << 8 | id->b[i + 3];
+		uint32_t word = (uint32_t)id->b[i] << 24 | (uint32_t)id->b[i + 1] << 16 | (uint32_t)id->b[i + 2] << 8 |
+				id->b[i + 3];
 		char *digits = out + i / 4 * 5;
 
 		for (unsigned d = 5; d-- > 0; word /= 85)

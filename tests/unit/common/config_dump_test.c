@@ -33,11 +33,13 @@ static bool shows(unsigned flags, const char *needle)
 static void prepare(void)
 {
 	fx_open(&fx);
-	fx_write(&fx, "tent.json", "{ \"admission\": {\n\"window_bytes\": \"512MiB\" },\n"
-				   "\"peers\": [ { \"name\": \"a\", \"address\": \"tcp://192.0.2.1:1\",\n"
-				   "\"public_key\": \"0000000000000000000000000000000000000001\" } ] }");
-	fx_write(&fx, "conf.d/b.json", "{ \"peers\": [ {\n \"name\": \"b\", \"address\": \"tcp://192.0.2.2:1\","
-				       "\"public_key\": \"0000000000000000000000000000000000000002\" } ] }");
+	fx_write(&fx, "tent.json",
+		 "{ \"admission\": {\n\"window_bytes\": \"512MiB\" },\n"
+		 "\"peers\": [ { \"name\": \"a\", \"address\": \"tcp://192.0.2.1:1\",\n"
+		 "\"public_key\": \"0000000000000000000000000000000000000001\" } ] }");
+	fx_write(&fx, "conf.d/b.json",
+		 "{ \"peers\": [ {\n \"name\": \"b\", \"address\": \"tcp://192.0.2.2:1\","
+		 "\"public_key\": \"0000000000000000000000000000000000000002\" } ] }");
 	fx_env(&fx, "TENT_POLL_MODE=busy");
 	fx_set(&fx, "log/level=debug");
 	CU_ASSERT_FATAL(fx_good(&fx));
@@ -60,7 +62,7 @@ static void for_people(void)
 	text = dump(0);
 	for (const char *p = text; *p != '\0'; p++)
 		lines += *p == '\n';
-	CU_ASSERT_EQUAL(lines, 5);   /* only what is not default */
+	CU_ASSERT_EQUAL(lines, 5); /* only what is not default */
 	free(text);
 	fx_close(&fx);
 }

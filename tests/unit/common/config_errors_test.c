@@ -24,7 +24,7 @@ static void check_files(const struct wrong_file *t, size_t cnt)
 		CU_ASSERT_EQUAL(fx_load(&fx), TN_CONFIG);
 		CU_ASSERT_PTR_NULL(fx.cfg);
 		CU_ASSERT_TRUE(fx_has_error(&fx, "/tent.json", t[i].line, t[i].key, t[i].needle));
-		CU_ASSERT_EQUAL(fx.errors.cnt, 1);   /* one mistake, one error */
+		CU_ASSERT_EQUAL(fx.errors.cnt, 1); /* one mistake, one error */
 		fx_close(&fx);
 	}
 }
@@ -39,8 +39,9 @@ static void unknown_keys(void)
 		{ "{ \"transport\": {} }", 1, "transport", "did you mean transports?" },
 		{ "{ \"zebra\": 1 }", 1, "zebra", "unknown key" },
 		{ "{ \"poll/spin_us\": 1 }", 1, "poll/spin_us", "a slash is a level" },
-		{ "{ \"peers\": [\n{ \"name\": \"a\", \"address\": \"tcp://192.0.2.1:1\",\n \"adress\": 1, " KEY_A " } ] }", 3,
-		  "peers/0/adress", "did you mean address?" },
+		{ "{ \"peers\": [\n{ \"name\": \"a\", \"address\": \"tcp://192.0.2.1:1\",\n \"adress\": 1, " KEY_A
+		  " } ] }",
+		  3, "peers/0/adress", "did you mean address?" },
 	};
 	check_files(t, TN_ARRAY_LEN(t));
 }
@@ -49,7 +50,8 @@ static void wrong_types(void)
 {
 	static const struct wrong_file t[] = {
 		{ "{ \"poll\":\n 5 }", 1, "poll", "expected an object" },
-		{ "{ \"poll\": { \"spin_us\":\n \"50us\" } }", 1, "poll/spin_us", "expected an integer (0..1000000 microseconds), found \"50us\"" },
+		{ "{ \"poll\": { \"spin_us\":\n \"50us\" } }", 1, "poll/spin_us",
+		  "expected an integer (0..1000000 microseconds), found \"50us\"" },
 		{ "{ \"poll\": { \"spin_us\": 5.0 } }", 1, "poll/spin_us", "found 5.0" },
 		{ "{ \"poll\": { \"spin_us\": null } }", 1, "poll/spin_us", "found null" },
 		{ "{ \"poll\": { \"mode\": true } }", 1, "poll/mode", "one of busy, adaptive" },
@@ -68,29 +70,35 @@ static void wrong_types(void)
 static void wrong_values(void)
 {
 	static const struct wrong_file t[] = {
-		{ "{ \"limits\": { \"max_clients\": 0 } }", 1, "limits/max_clients", "0 is out of range; allowed: 1..4096" },
+		{ "{ \"limits\": { \"max_clients\": 0 } }", 1, "limits/max_clients",
+		  "0 is out of range; allowed: 1..4096" },
 		{ "{ \"limits\": { \"max_clients\": -1 } }", 1, "limits/max_clients", "-1 is out of range" },
-		{ "{ \"transports\": { \"tcp\": {\n \"port\": 65536 } } }", 2, "transports/tcp/port", "allowed: 0..65535" },
-		{ "{ \"limits\": { \"max_request_bytes\": \"65GiB\" } }", 1, "limits/max_request_bytes", "4KiB..64GiB" },
-		{ "{ \"limits\": { \"max_request_bytes\": \"99999999999GiB\" } }", 1, "limits/max_request_bytes", "4KiB..64GiB" },
-		{ "{ \"limits\": { \"max_request_bytes\": \"4 gigs\" } }", 1, "limits/max_request_bytes", "is not a size" },
+		{ "{ \"transports\": { \"tcp\": {\n \"port\": 65536 } } }", 2, "transports/tcp/port",
+		  "allowed: 0..65535" },
+		{ "{ \"limits\": { \"max_request_bytes\": \"65GiB\" } }", 1, "limits/max_request_bytes",
+		  "4KiB..64GiB" },
+		{ "{ \"limits\": { \"max_request_bytes\": \"99999999999GiB\" } }", 1, "limits/max_request_bytes",
+		  "4KiB..64GiB" },
+		{ "{ \"limits\": { \"max_request_bytes\": \"4 gigs\" } }", 1, "limits/max_request_bytes",
+		  "is not a size" },
 		{ "{ \"poll\": { \"mode\": \"bussy\" } }", 1, "poll/mode", "did you mean busy?" },
 		{ "{ \"workers\": { \"cpus\": [1, 2, 1] } }", 1, "workers/cpus/2", "stands twice" },
 		{ "{ \"workers\": { \"cpus\": [1024] } }", 1, "workers/cpus/0", "0..1023" },
-		{ "{ \"observability\": { \"required_transports\": [\"udp\"] } }", 1, "observability/required_transports/0",
-		  "one of rdma, hp_tcp, tcp, shm" },
+		{ "{ \"observability\": { \"required_transports\": [\"udp\"] } }", 1,
+		  "observability/required_transports/0", "one of rdma, hp_tcp, tcp, shm" },
 		{ "{ \"host\": { \"name\": \"-x\" } }", 1, "host/name", "a name has 1..63" },
-		{ "{ \"host\": { \"name\": \"0123456789012345678901234567890123456789012345678901234567890123\" } }", 1, "host/name",
-		  "has 64 characters" },
+		{ "{ \"host\": { \"name\": \"0123456789012345678901234567890123456789012345678901234567890123\" } }", 1,
+		  "host/name", "has 64 characters" },
 		{ "{ \"runtime_dir\": \"run/tent\" }", 1, "runtime_dir", "not an absolute path" },
 		{ "{ \"log\": { \"file\": \"/a\\nb\" } }", 1, "log/file", "control characters" },
-		{ "{ \"transports\": { \"tcp\": { \"congestion_control\": \"a b\" } } }", 1, "transports/tcp/congestion_control",
-		  "only letters" },
-		{ "{ \"transports\": { \"tcp\": { \"bind_address\": \"localhost\" } } }", 1, "transports/tcp/bind_address",
-		  "not a numeric address" },
-		{ "{ \"transports\": { \"tcp\": { \"bind_address\": \"127.0.0.1:80\" } } }", 1, "transports/tcp/bind_address",
-		  "without tcp:// and port" },
-		{ "{ \"transports\": { \"tcp\": { \"bind_address\": \"fe80::1\" } } }", 1, "transports/tcp/bind_address", "zone" },
+		{ "{ \"transports\": { \"tcp\": { \"congestion_control\": \"a b\" } } }", 1,
+		  "transports/tcp/congestion_control", "only letters" },
+		{ "{ \"transports\": { \"tcp\": { \"bind_address\": \"localhost\" } } }", 1,
+		  "transports/tcp/bind_address", "not a numeric address" },
+		{ "{ \"transports\": { \"tcp\": { \"bind_address\": \"127.0.0.1:80\" } } }", 1,
+		  "transports/tcp/bind_address", "without tcp:// and port" },
+		{ "{ \"transports\": { \"tcp\": { \"bind_address\": \"fe80::1\" } } }", 1,
+		  "transports/tcp/bind_address", "zone" },
 		{ "{ \"control\": { \"bind\": \"127.0.0.1:9816\" } }", 1, "control/bind", "write tcp://" },
 		{ "{ \"control\": { \"bind\": \"tcp://127.0.0.1\" } }", 1, "control/bind", "port is missing" },
 		{ "{ \"control\": { \"advertise\": \"tcp://192.0.2.1:0\" } }", 1, "control/advertise", "port 0" },
@@ -103,18 +111,25 @@ static void wrong_objects(void)
 {
 	static const struct wrong_file t[] = {
 		{ "{ \"peers\": [\n{ \"name\": \"a\", " KEY_A " } ] }", 2, "peers/0/address", "is missing" },
-		{ "{ \"peers\": [ { \"name\": \"a\", \"address\": \"tcp://192.0.2.1:1\" } ] }", 1, "peers", "public_key is missing" },
-		{ "{ \"peers\": [ { \"name\": \"a\", \"address\": \"tcp://192.0.2.1:1\",\n\"public_key\": \"abc\" } ] }", 2,
-		  "peers/0/public_key", "not a public key" },
+		{ "{ \"peers\": [ { \"name\": \"a\", \"address\": \"tcp://192.0.2.1:1\" } ] }", 1, "peers",
+		  "public_key is missing" },
+		{ "{ \"peers\": [ { \"name\": \"a\", \"address\": \"tcp://192.0.2.1:1\",\n\"public_key\": \"abc\" } ] "
+		  "}",
+		  2, "peers/0/public_key", "not a public key" },
 		{ "{ \"peers\": [ { \"name\": \"a\", \"address\": \"tcp://192.0.2.1:1\",\n\"public_key\": "
-		  "\"0000000000000000000000000000000000000000\" } ] }", 2, "peers/0/public_key", "nobody's" },
+		  "\"0000000000000000000000000000000000000000\" } ] }",
+		  2, "peers/0/public_key", "nobody's" },
 		{ "{ \"peers\": [ { \"name\": \"a\", \"address\": \"tcp://192.0.2.1:1\", " KEY_A " },\n"
-		  "{ \"name\": \"a\", \"address\": \"tcp://192.0.2.2:1\", " KEY_A " } ] }", 2, "peers/1", "a second entry named a" },
+		  "{ \"name\": \"a\", \"address\": \"tcp://192.0.2.2:1\", " KEY_A " } ] }",
+		  2, "peers/1", "a second entry named a" },
 		{ "{ \"peers\": [ { \"name\": \"a\", \"address\": \"tcp://192.0.2.1:1\", " KEY_A " },\n"
-		  "{ \"name\": \"b\", \"address\": \"tcp://192.0.2.2:1\", " KEY_A " } ] }", 2, "peers", "same public_key as peer a" },
-		{ "{ \"policies\": [ { \"name\": \"p\", \"transports\": [] } ] }", 1, "policies/0/transports", "has 0 items" },
-		{ "{ \"policies\": [\n{ \"name\": \"p\", \"transports\": [\"tcp\"], \"min_bytes\": 2, \"max_bytes\": 1 } ] }", 2, "policies",
-		  "can match nothing" },
+		  "{ \"name\": \"b\", \"address\": \"tcp://192.0.2.2:1\", " KEY_A " } ] }",
+		  2, "peers", "same public_key as peer a" },
+		{ "{ \"policies\": [ { \"name\": \"p\", \"transports\": [] } ] }", 1, "policies/0/transports",
+		  "has 0 items" },
+		{ "{ \"policies\": [\n{ \"name\": \"p\", \"transports\": [\"tcp\"], \"min_bytes\": 2, \"max_bytes\": 1 "
+		  "} ] }",
+		  2, "policies", "can match nothing" },
 	};
 	check_files(t, TN_ARRAY_LEN(t));
 }
@@ -122,21 +137,27 @@ static void wrong_objects(void)
 static void broken_rules(void)
 {
 	static const struct wrong_file t[] = {
-		{ "{ \"deadline\": {\n\"default_ms\": 100, \"max_ms\": 50 } }", 2, "deadline/default_ms", "more than deadline/max_ms (50)" },
-		{ "{ \"deadline\": {\n\"max_ms\": 50 } }", 2, "deadline/max_ms", "less than deadline/default_ms (30000)" },
+		{ "{ \"deadline\": {\n\"default_ms\": 100, \"max_ms\": 50 } }", 2, "deadline/default_ms",
+		  "more than deadline/max_ms (50)" },
+		{ "{ \"deadline\": {\n\"max_ms\": 50 } }", 2, "deadline/max_ms",
+		  "less than deadline/default_ms (30000)" },
 		{ "{ \"retry\": { \"base_delay_ms\": 2000 } }", 1, "retry/base_delay_ms", "retry/max_delay_ms" },
-		{ "{ \"workers\": { \"count\": 3,\n\"cpus\": [1, 2] } }", 2, "workers/cpus", "names 2 CPUs for workers/count 3" },
-		{ "{ \"transports\": { \"tcp\": { \"enable\": false },\n\"shm\": { \"enable\": false } } }", 1, "transports/tcp/enable",
-		  "every transport is disabled" },
-		{ "{ \"transports\": { \"shm\": { \"enable\": false } },\n\"observability\": { \"required_transports\": [\"shm\"] } }", 2,
-		  "observability/required_transports", "requires shm" },
+		{ "{ \"workers\": { \"count\": 3,\n\"cpus\": [1, 2] } }", 2, "workers/cpus",
+		  "names 2 CPUs for workers/count 3" },
+		{ "{ \"transports\": { \"tcp\": { \"enable\": false },\n\"shm\": { \"enable\": false } } }", 1,
+		  "transports/tcp/enable", "every transport is disabled" },
+		{ "{ \"transports\": { \"shm\": { \"enable\": false } },\n\"observability\": { "
+		  "\"required_transports\": [\"shm\"] } }",
+		  2, "observability/required_transports", "requires shm" },
 		{ "{ \"control\": { \"bind\": \"tcp://0.0.0.0:9816\" } }", 0, "control/advertise", "wildcard" },
-		{ "{ \"control\": { \"bind\": \"tcp://192.0.2.1:9816\",\n\"insecure\": true } }", 2, "control/insecure", "loopback" },
-		{ "{ \"control\": { \"insecure\": true },\n\"peers\": [ { \"name\": \"a\", \"address\": \"tcp://192.0.2.1:1\" } ] }", 2, "peers",
-		  "only loopback addresses" },
+		{ "{ \"control\": { \"bind\": \"tcp://192.0.2.1:9816\",\n\"insecure\": true } }", 2, "control/insecure",
+		  "loopback" },
+		{ "{ \"control\": { \"insecure\": true },\n\"peers\": [ { \"name\": \"a\", \"address\": "
+		  "\"tcp://192.0.2.1:1\" } ] }",
+		  2, "peers", "only loopback addresses" },
 	};
 	static const struct wrong_file *const last = &t[6];
-	fx_open(&fx);   /* this one is about a default, so no file is named */
+	fx_open(&fx); /* this one is about a default, so no file is named */
 	fx_write(&fx, "tent.json", last->text);
 	CU_ASSERT_EQUAL(fx_load(&fx), TN_CONFIG);
 	CU_ASSERT_TRUE(fx_has_error(&fx, "default", 0, last->key, last->needle));
@@ -153,7 +174,8 @@ static void broken_text(void)
 		{ "{ \"poll\": { \"spin_us\": 1 }, }", 1, "", "not valid JSON" },
 		{ "{ \"poll\": { \"spin_us\": 99999999999999999999 } }", 1, "", "too big" },
 		{ "[]", 1, "", "expected an object" },
-		{ "{ \"poll\": { \"spin_us\": 1,\n\n \"spin_us\": 2 } }", 3, "poll/spin_us", "stands twice, first on line 1" },
+		{ "{ \"poll\": { \"spin_us\": 1,\n\n \"spin_us\": 2 } }", 3, "poll/spin_us",
+		  "stands twice, first on line 1" },
 		{ "{ \"poll\": {},\n \"p\\u006fll\": {} }", 2, "poll", "stands twice, first on line 1" },
 	};
 	check_files(t, TN_ARRAY_LEN(t));
@@ -162,8 +184,9 @@ static void broken_text(void)
 static void duplicates_in_many_places_are_all_reported(void)
 {
 	fx_open(&fx);
-	fx_write(&fx, "tent.json", "{ \"poll\": { \"spin_us\": 1, \"spin_us\": 2 },\n\"log\": { \"level\": \"info\" },\n"
-				   "\"log\": { \"level\": \"loud\" } }");
+	fx_write(&fx, "tent.json",
+		 "{ \"poll\": { \"spin_us\": 1, \"spin_us\": 2 },\n\"log\": { \"level\": \"info\" },\n"
+		 "\"log\": { \"level\": \"loud\" } }");
 	CU_ASSERT_EQUAL(fx_load(&fx), TN_CONFIG);
 	CU_ASSERT_TRUE(fx_has_error(&fx, "/tent.json", 1, "poll/spin_us", "stands twice"));
 	CU_ASSERT_TRUE(fx_has_error(&fx, "/tent.json", 3, "log", "stands twice"));
@@ -292,8 +315,9 @@ static void a_pasted_key_is_not_repeated(void)
 	const char *secret = "JTKVSB%%)wK0E.X)V>+}o?pNmC{O&4W4b!Ni{Lh6XYZ";
 
 	fx_open(&fx);
-	fx_write(&fx, "tent.json", "{ \"peers\": [ { \"name\": \"a\", \"address\": \"tcp://192.0.2.1:1\", \"public_key\": "
-				   "\"JTKVSB%%)wK0E.X)V>+}o?pNmC{O&4W4b!Ni{Lh6XYZ\" } ] }");
+	fx_write(&fx, "tent.json",
+		 "{ \"peers\": [ { \"name\": \"a\", \"address\": \"tcp://192.0.2.1:1\", \"public_key\": "
+		 "\"JTKVSB%%)wK0E.X)V>+}o?pNmC{O&4W4b!Ni{Lh6XYZ\" } ] }");
 	CU_ASSERT_EQUAL(fx_load(&fx), TN_CONFIG);
 	CU_ASSERT_EQUAL(fx.errors.cnt, 1);
 	CU_ASSERT_PTR_NULL(strstr(fx.errors.item[0].text, "JTKV"));
@@ -337,11 +361,13 @@ static void no_memory_at_any_point(void)
 	unsigned n;
 
 	fx_open(&fx);
-	fx_write(&fx, "tent.json", "{ \"poll\": { \"spin_us\": 3 }, \"workers\": { \"count\": 1, \"cpus\": [1] },\n"
-				   "\"policies\": [ { \"name\": \"p\", \"transports\": [\"tcp\"] } ],\n"
-				   "\"peers\": [ { \"name\": \"a\", \"address\": \"tcp://192.0.2.1:1\", " KEY_A " } ] }");
-	fx_write(&fx, "conf.d/1.json", "{ \"peers\": [ { \"name\": \"b\", \"address\": \"tcp://192.0.2.1:1\", \"public_key\": "
-				       "\"0000000000000000000000000000000000000002\" } ] }");
+	fx_write(&fx, "tent.json",
+		 "{ \"poll\": { \"spin_us\": 3 }, \"workers\": { \"count\": 1, \"cpus\": [1] },\n"
+		 "\"policies\": [ { \"name\": \"p\", \"transports\": [\"tcp\"] } ],\n"
+		 "\"peers\": [ { \"name\": \"a\", \"address\": \"tcp://192.0.2.1:1\", " KEY_A " } ] }");
+	fx_write(&fx, "conf.d/1.json",
+		 "{ \"peers\": [ { \"name\": \"b\", \"address\": \"tcp://192.0.2.1:1\", \"public_key\": "
+		 "\"0000000000000000000000000000000000000002\" } ] }");
 	for (n = 0; n < 20000 && status != TN_OK; n++) {
 		allocs_left = n;
 		json_set_alloc_funcs(scarce_malloc, free);
@@ -356,11 +382,12 @@ static void no_memory_at_any_point(void)
 }
 
 TN_TEST_MAIN("common_config_errors", { "unknown keys", unknown_keys }, { "wrong types", wrong_types },
-	     { "wrong values", wrong_values }, { "wrong objects", wrong_objects }, { "rules over several keys", broken_rules },
-	     { "broken text and duplicates", broken_text },
+	     { "wrong values", wrong_values }, { "wrong objects", wrong_objects },
+	     { "rules over several keys", broken_rules }, { "broken text and duplicates", broken_text },
 	     { "all duplicates", duplicates_in_many_places_are_all_reported },
 	     { "all problems in one run", all_problems_in_one_run }, { "a bounded list", more_than_fit_are_counted },
 	     { "wrong flags", wrong_flags }, { "wrong environment", wrong_environment },
 	     { "unreadable files", unreadable_files }, { "too large a file", too_large_a_file },
 	     { "a pasted key is not repeated", a_pasted_key_is_not_repeated },
-	     { "texts stay one clean line", texts_stay_one_clean_line }, { "no memory at any point", no_memory_at_any_point })
+	     { "texts stay one clean line", texts_stay_one_clean_line },
+	     { "no memory at any point", no_memory_at_any_point })

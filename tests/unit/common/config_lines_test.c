@@ -13,7 +13,7 @@ static void scan(const char *text)
 {
 	json_t *root = json_loads(text, 0, NULL);
 
-	CU_ASSERT_PTR_NOT_NULL_FATAL(root);   /* the scanner is only given what jansson took */
+	CU_ASSERT_PTR_NOT_NULL_FATAL(root); /* the scanner is only given what jansson took */
 	json_decref(root);
 	lines = tn_cfg_lines_new(text, strlen(text));
 	CU_ASSERT_PTR_NOT_NULL_FATAL(lines);
@@ -105,7 +105,8 @@ static void deep_text(void)
 	tn_cfg_lines_free(lines);
 }
 
-TN_TEST_MAIN("common_config_lines", { "nesting and arrays", nesting_and_arrays }, { "nearest enclosing", nearest_enclosing },
+TN_TEST_MAIN("common_config_lines", { "nesting and arrays", nesting_and_arrays },
+	     { "nearest enclosing", nearest_enclosing },
 	     { "strings that look like structure", strings_that_look_like_structure },
 	     { "escapes and line endings", escapes_and_line_endings }, { "duplicates", duplicates },
 	     { "long names", long_names }, { "deep text", deep_text })

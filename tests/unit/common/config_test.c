@@ -66,7 +66,7 @@ static void resolved_defaults(void)
 	CU_ASSERT_STRING_EQUAL(tn_config_str(fx.cfg, TN_CFG_CONTROL_ADVERTISE), "tcp://[::1]:7");
 	CU_ASSERT_STRING_EQUAL(tn_config_list_str(fx.cfg, TN_CFG_TCP_ADVERTISE_ADDRESSES, 0), "192.0.2.7");
 	CU_ASSERT_TRUE(origin_is(TN_CFG_CONTROL_KEY_FILE, "default"));
-	fx_set(&fx, "control/bind=tcp://127.0.0.1:0");   /* the port is known only after the bind */
+	fx_set(&fx, "control/bind=tcp://127.0.0.1:0"); /* the port is known only after the bind */
 	CU_ASSERT_FATAL(fx_good(&fx));
 	CU_ASSERT_STRING_EQUAL(tn_config_str(fx.cfg, TN_CFG_CONTROL_ADVERTISE), "");
 	fx_close(&fx);
@@ -75,9 +75,10 @@ static void resolved_defaults(void)
 static void every_notation(void)
 {
 	fx_open(&fx);
-	fx_write(&fx, "tent.json", "{ \"admission\": { \"window_bytes\": \"1GB\", \"peer_window_bytes\": 33554432 },\n"
-				   "  \"workers\": { \"count\": 2, \"cpus\": [3, 1] },\n"
-				   "  \"observability\": { \"required_transports\": [\"tcp\", \"shm\"] } }\n");
+	fx_write(&fx, "tent.json",
+		 "{ \"admission\": { \"window_bytes\": \"1GB\", \"peer_window_bytes\": 33554432 },\n"
+		 "  \"workers\": { \"count\": 2, \"cpus\": [3, 1] },\n"
+		 "  \"observability\": { \"required_transports\": [\"tcp\", \"shm\"] } }\n");
 	fx_env(&fx, "TENT_ADMISSION_QUANTUM_BYTES=64KiB");
 	fx_env(&fx, "TENT_METRICS_RECORDING=false");
 	fx_env(&fx, "TENT_TRANSPORTS_TCP_ADVERTISE_ADDRESSES=192.0.2.1, 2001:db8::1");
@@ -159,7 +160,6 @@ static void other_environment_is_left_alone(void)
 {
 	fx_open(&fx);
 	fx_env(&fx, "TENT_HOOK=accept=fail");
-	fx_env(&fx, "TENT_LOG=x");
 	fx_env(&fx, "TENT_TEST_ANYTHING=1");
 	fx_env(&fx, "TENTACLE=8");
 	fx_env(&fx, "PATH=/bin");
@@ -172,12 +172,15 @@ static void peers_are_merged_by_name(void)
 	const struct tn_config_peer *p;
 
 	fx_open(&fx);
-	fx_write(&fx, "tent.json", "{ \"peers\": [\n"
-				   " { \"name\": \"a\", \"address\": \"tcp://192.0.2.1:1\", " KEY_A " },\n"
-				   " { \"name\": \"b\", \"address\": \"tcp://192.0.2.2:1\", " KEY_B " } ] }");
-	fx_write(&fx, "conf.d/a.json", "{ \"peers\": [ { \"name\": \"a\", \"address\": \"tcp://[2001:db8::9]:9\", " KEY_C ",\n"
-				       " \"data_addresses\": [\"192.0.2.8\", \"192.0.2.9\"] } ] }");
-	fx_write(&fx, "conf.d/c.json", "{ \"peers\": [ { \"name\": \"c\", \"address\": \"tcp://192.0.2.3:1\", " KEY_A " } ] }");
+	fx_write(&fx, "tent.json",
+		 "{ \"peers\": [\n"
+		 " { \"name\": \"a\", \"address\": \"tcp://192.0.2.1:1\", " KEY_A " },\n"
+		 " { \"name\": \"b\", \"address\": \"tcp://192.0.2.2:1\", " KEY_B " } ] }");
+	fx_write(&fx, "conf.d/a.json",
+		 "{ \"peers\": [ { \"name\": \"a\", \"address\": \"tcp://[2001:db8::9]:9\", " KEY_C ",\n"
+		 " \"data_addresses\": [\"192.0.2.8\", \"192.0.2.9\"] } ] }");
+	fx_write(&fx, "conf.d/c.json",
+		 "{ \"peers\": [ { \"name\": \"c\", \"address\": \"tcp://192.0.2.3:1\", " KEY_A " } ] }");
 	CU_ASSERT_FATAL(fx_good(&fx));
 	CU_ASSERT_EQUAL_FATAL(tn_config_peer_cnt(fx.cfg), 3);
 	p = tn_config_peer(fx.cfg, 0);
@@ -203,10 +206,11 @@ static void policies_are_structs(void)
 	const struct tn_config_policy *p;
 
 	fx_open(&fx);
-	fx_write(&fx, "tent.json", "{ \"policies\": [\n"
-				   " { \"name\": \"big\", \"transports\": [\"rdma\", \"tcp\"], \"min_bytes\": \"1MiB\" },\n"
-				   " { \"name\": \"urgent\", \"transports\": [\"shm\", \"hp_tcp\"], \"priority\": \"high\","
-				   "   \"intent\": \"staging\", \"max_bytes\": 10 } ] }");
+	fx_write(&fx, "tent.json",
+		 "{ \"policies\": [\n"
+		 " { \"name\": \"big\", \"transports\": [\"rdma\", \"tcp\"], \"min_bytes\": \"1MiB\" },\n"
+		 " { \"name\": \"urgent\", \"transports\": [\"shm\", \"hp_tcp\"], \"priority\": \"high\","
+		 "   \"intent\": \"staging\", \"max_bytes\": 10 } ] }");
 	CU_ASSERT_FATAL(fx_good(&fx));
 	CU_ASSERT_EQUAL_FATAL(tn_config_policy_cnt(fx.cfg), 2);
 	p = tn_config_policy(fx.cfg, 0);
@@ -252,7 +256,8 @@ static void diff_and_reload(void)
 	unsigned cnt = 99;
 
 	fx_open(&fx);
-	fx_write(&fx, "tent.json", "{ \"peers\": [ { \"name\": \"a\", \"address\": \"tcp://192.0.2.1:1\", " KEY_A " } ] }");
+	fx_write(&fx, "tent.json",
+		 "{ \"peers\": [ { \"name\": \"a\", \"address\": \"tcp://192.0.2.1:1\", " KEY_A " } ] }");
 	CU_ASSERT_FATAL(fx_good(&fx));
 	CU_ASSERT_EQUAL(tn_config_diff(fx.cfg, fx.cfg, changes), 0);
 	fx_write(&fx, "tent.json", "{ \"log\": { \"level\": \"debug\" }, \"poll\": { \"spin_us\": 9 } }");
@@ -307,12 +312,30 @@ static bool aborts(void (*read)(const struct tn_config *))
 	return waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
 }
 
-static void read_str_as_u64(const struct tn_config *cfg) { (void)tn_config_u64(cfg, TN_CFG_HOST_NAME); }
-static void read_u64_as_bool(const struct tn_config *cfg) { (void)tn_config_bool(cfg, TN_CFG_TCP_PORT); }
-static void read_bytes_as_ns(const struct tn_config *cfg) { (void)tn_config_ns(cfg, TN_CFG_TCP_FRAME_BYTES); }
-static void read_past_list(const struct tn_config *cfg) { (void)tn_config_list_u64(cfg, TN_CFG_WORKERS_CPUS, 0); }
-static void read_past_keys(const struct tn_config *cfg) { (void)tn_config_str(cfg, TN_CFG_KEY_CNT); }
-static void read_right(const struct tn_config *cfg) { (void)tn_config_u64(cfg, TN_CFG_TCP_PORT); }
+static void read_str_as_u64(const struct tn_config *cfg)
+{
+	(void)tn_config_u64(cfg, TN_CFG_HOST_NAME);
+}
+static void read_u64_as_bool(const struct tn_config *cfg)
+{
+	(void)tn_config_bool(cfg, TN_CFG_TCP_PORT);
+}
+static void read_bytes_as_ns(const struct tn_config *cfg)
+{
+	(void)tn_config_ns(cfg, TN_CFG_TCP_FRAME_BYTES);
+}
+static void read_past_list(const struct tn_config *cfg)
+{
+	(void)tn_config_list_u64(cfg, TN_CFG_WORKERS_CPUS, 0);
+}
+static void read_past_keys(const struct tn_config *cfg)
+{
+	(void)tn_config_str(cfg, TN_CFG_KEY_CNT);
+}
+static void read_right(const struct tn_config *cfg)
+{
+	(void)tn_config_u64(cfg, TN_CFG_TCP_PORT);
+}
 
 static void wrong_type_is_a_bug(void)
 {

@@ -8,7 +8,8 @@
 
 static const char *const empty[] = { NULL };
 static const char *const xdg[] = { "XDG_RUNTIME_DIR=/run/user/7", "XDG_STATE_HOME=/st", "HOME=/home/u", NULL };
-static const char *const odd[] = { "XDG_RUNTIME_DIRECTORY=/x", "XDG_RUNTIME_DIR=rel", "XDG_STATE_HOME=", "HOME=/h", NULL };
+static const char *const odd[] = { "XDG_RUNTIME_DIRECTORY=/x", "XDG_RUNTIME_DIR=rel", "XDG_STATE_HOME=", "HOME=/h",
+				   NULL };
 
 static void runtime_dir(void)
 {
