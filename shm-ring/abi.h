@@ -195,7 +195,7 @@ struct shr_event_shm { /* 128 bytes. seq is odd while the slot is being written,
 };
 
 struct shr_event_ring_shm { /* followed by slots */
-	tn_a64 tail;        /* records ever written */
+	tn_a64 tail;        /* records ever written [E2] */
 	uint8_t pad[TN_CACHE_LINE - 8];
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Writer and reader of event rings. A record's seq is odd while its slot is being written and 2*(n+1) once record n
- * is whole; the ring's tail counts whole records. All words are relaxed atomics, ordered by the fences at [E1].
+ * is whole; the ring's tail counts whole records. All words are relaxed atomics, ordered by the tail [E2] and by the
+ * fences around overwriting [E1]; tests/model/events.pml is the proof that this is enough.
  * Writer: worker or control thread. Reader: control plane, tentctl. */
 #include "shm-ring/events.h"
 
@@ -33,15 +34,15 @@ void shr_event_writer_init(struct shr_event_writer *w, const struct shr_tele *t,
 void shr_event_write(struct shr_event_writer *w, const struct shr_event_shm *rec)
 {
 	tn_a64 *slot = slot_of(w->ring, (uint32_t)w->next & w->mask);
+	tn_store_relaxed64(&slot[0], WHOLE(w->next) - 1);
 	/* [E1] release fence: the odd seq is visible before any word of the new record; a reader that copied such a
 	 * word sees a changed seq afterwards. */
-	tn_store_relaxed64(&slot[0], WHOLE(w->next) - 1);
 	tn_fence_release();
 	shr_words_store(&slot[1], (const uint8_t *)rec + 8, EVENT_WORDS - 1);
-	/* [E1] release: the record is whole before its even seq. */
-	tn_store_release64(&slot[0], WHOLE(w->next));
+	/* Relaxed: nobody looks for record n before the tail below says that it is there. */
+	tn_store_relaxed64(&slot[0], WHOLE(w->next));
 	w->next++;
-	/* [E2] release: a reader that sees the new tail sees the even seq of every record below it. */
+	/* [E2] release: a reader that sees the new tail sees every record below it, words and even seq. */
 	tn_store_release64(&w->ring->tail, w->next);
 }
 
@@ -63,8 +64,8 @@ static bool read_record(const struct shr_event_reader *r, uint64_t n, struct shr
 {
 	const tn_a64 *slot = const_slot_of(r->ring, (uint32_t)n & r->mask);
 	uint64_t copy[EVENT_WORDS];
-	/* [E1] acquire: pairs with the even store; the words of record n are readable. */
-	copy[0] = tn_load_acquire64(&slot[0]);
+	/* Relaxed: the acquire of the tail made record n readable; here we only look whether it was overwritten since. */
+	copy[0] = tn_load_relaxed64(&slot[0]);
 	if (copy[0] != WHOLE(n))
 		return false;
 	shr_words_load(&copy[1], &slot[1], EVENT_WORDS - 1);
