@@ -141,7 +141,7 @@ static void *http_thread(void *arg)
 	const union MHD_DaemonInfo *info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
 	struct pollfd fds[2] = { { .fd = info->epoll_fd, .events = POLLIN }, { .fd = h->wake_fd, .events = POLLIN } };
 
-	while (!tn_load_acquire32(&h->stop)) {
+	while (!tn_load_relaxed32(&h->stop)) {
 		uint64_t now = tn_now_ns();
 		int wait_ms = tn_ns_to_poll_ms(tn_remaining_ns(expire_clients(h, now), now));
 		MHD_UNSIGNED_LONG_LONG lib_ms;
@@ -252,7 +252,7 @@ void cp_http_stop(struct cp_http *h)
 	if (!h)
 		return;
 	uint64_t one = 1;
-	tn_store_release32(&h->stop, 1);
+	tn_store_relaxed32(&h->stop, 1); /* only itself: what follows is ordered by pthread_join */
 	ssize_t woken = write(h->wake_fd, &one, sizeof one); /* cannot fail on an eventfd that nobody else writes */
 	(void)woken;
 	(void)pthread_join(h->thread, NULL);

@@ -142,7 +142,7 @@ static void collect_ready(struct cp_observe *o, uint64_t now_ns, struct cp_ready
 	if (!in->attached)
 		return;
 	in->schema_ok = cp_scrape_schema_ok(&o->tele);
-	in->engine_state = tn_load_acquire32(&o->tele.live->state);
+	in->engine_state = tn_load_relaxed32(&o->tele.live->state);
 	in->loaded_transports = o->tele.hdr.loaded_transports;
 	in->worker_cnt = o->tele.lay.worker_cnt;
 	for (uint32_t i = 0; i < in->worker_cnt; i++) {
