@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The crash rules of docs/ARCHITECTURE.md, one test each: kill -9 under a verified load, then what must hold."""
+import json
+import signal
+import subprocess
+import time
+
+from pair import SLOW, World, first_ok_after, run, wait_for
+
+HEAL_S = 2.0
+
+
+def nft(rule):
+    subprocess.run(["nft", *rule.split()], check=True, timeout=10)
+
+
+def moving(w, seconds=8):
+    w.serve(w.b, "kv", 16 << 20)
+    p = w.move(w.a, "b/kv", seconds, "-b", "262144", "-d", "16")
+    wait_for("bytes move", lambda: "ok " in p.text())
+    return p
+
+
+def healed(p, restart_ns):
+    t = wait_for("completions after the restart", lambda: first_ok_after(p, restart_ns), 10)
+    seconds = (t - restart_ns) / 1e9
+    print(f"  healed {seconds:.2f} s after the restart")
+    assert seconds < HEAL_S * SLOW, seconds
+
+
+def controlplane_dies(which):
+    with World() as w:
+        host = getattr(w, which)
+        p = moving(w)
+        before = host.metric("tent_write_bytes_total") if which == "a" else None
+        host.procs["controlplane"].kill()
+        t = time.monotonic_ns()
+        time.sleep(1)
+        assert first_ok_after(p, t + 500_000_000), "transfers stopped with the control plane away"
+        host.start("controlplane")
+        host.wait_ready()
+        if which == "a":
+            after = host.metric("tent_write_bytes_total")
+            assert after >= before, (before, after)  # the data plane's counters are the data plane's
+        s = w.finish_move(p)
+        assert s["failed"] == 0, s
+        assert host.tentctl("verify").returncode == 0
+
+
+def lanes_come_back_without_controlplanes():
+    """Both control planes away, every lane reset by the network: tickets carry the reconnect."""
+    with World() as w:
+        p = moving(w, 6)
+        for h in w.hosts:
+            h.procs["controlplane"].kill()
+        nft("add table inet tent_test")
+        nft("add chain inet tent_test in { type filter hook input priority 0 ; }")
+        nft(f"add rule inet tent_test in tcp dport {w.b.data_port} reject with tcp reset")
+        time.sleep(0.5)
+        cut = time.monotonic_ns()
+        nft("delete table inet tent_test")
+        healed(p, cut)
+        w.finish_move(p)
+
+
+def dataplane_dies(which):
+    with World() as w:
+        host = getattr(w, which)
+        p = moving(w)
+        host.procs["dataplane"].kill()
+        t = time.monotonic()
+        wait_for("/ready says so", lambda: "engine_unavailable" in host.http("/ready")[1], 3)
+        assert time.monotonic() - t < 1.0 * SLOW + 0.2
+        status, text = host.http("/metrics")
+        assert status == 200 and "tent_dataplane_up 0" in text
+        if which == "a":
+            assert host.metric("tent_write_bytes_total") > 0, "the last counters of the dead must stay readable"
+        restart = time.monotonic_ns()
+        host.start("dataplane")
+        healed(p, restart)
+        s = w.finish_move(p)
+        assert s["wrong"] == 0 and s["lost"] == 0 and s["stray"] == 0
+        host.wait_ready()
+        wait_for("counters start anew", lambda: host.tentctl("verify").returncode == 0)
+
+
+def mover_dies():
+    """Its work is canceled, its memory released; the next one finds everything in order."""
+    with World() as w:
+        p = moving(w)
+        p.kill()
+        wait_for("its work is gone", lambda: w.a.metric("tent_logical_requests_inflight") == 0)
+        wait_for("its memory is gone", lambda: w.a.tentctl_json("status")["data_plane"]["memories"] == 0)
+        w.finish_move(w.move(w.a, "b/kv", 2, "-s", "5"))
+        assert w.a.tentctl("verify").returncode == 0
+
+
+def publisher_dies():
+    """Its segment is withdrawn everywhere, readers are told with a reason, other clients notice nothing."""
+    with World() as w:
+        w.serve(w.b, "stays", 8 << 20)
+        stays = w.move(w.a, "b/stays", 6, "-s", "9")
+        served = w.serve(w.b, "kv", 8 << 20)
+        p = w.move(w.a, "b/kv", 3, "-m", "1500")
+        wait_for("bytes move", lambda: "ok " in p.text())
+        served.kill()
+        wait_for("withdrawn", lambda: w.b.tentctl_json("segment", "list")["total"] == 1)
+        p.wait(30)
+        last = json.loads(p.text().strip().splitlines()[-1])
+        assert last["wrong"] == 0 and last["lost"] == 0 and last["stray"] == 0 and last["failed"] > 0, last
+        s = w.finish_move(stays)
+        assert s["failed"] == 0 and s["max_gap_ms"] < 1000 * SLOW, s
+
+
+def stopped_dataplane_is_no_second_writer():
+    """SIGSTOP is not death: nobody may take its place; it goes on where it was."""
+    with World(extra={"control/heartbeat_ms": 500}) as w:
+        p = moving(w, 8)
+        dp = w.b.procs["dataplane"]
+        dp.signal(signal.SIGSTOP)
+        time.sleep(2.5)
+        second = w.spawn("second", [dp.args[0], "-c", w.b.config])
+        assert second.wait(10) == 1 and str(dp.pid) in second.text(), second.text()
+        dp.signal(signal.SIGCONT)
+        t = time.monotonic_ns()
+        wait_for("it goes on", lambda: first_ok_after(p, t), 10)
+        s = w.finish_move(p)
+        assert s["wrong"] == 0, s
+
+
+run({
+    "controlplane_a": lambda: controlplane_dies("a"),
+    "controlplane_b": lambda: controlplane_dies("b"),
+    "lanes_without_controlplanes": lanes_come_back_without_controlplanes,
+    "dataplane_a": lambda: dataplane_dies("a"),
+    "dataplane_b": lambda: dataplane_dies("b"),
+    "mover": mover_dies,
+    "publisher": publisher_dies,
+    "stopped": stopped_dataplane_is_no_second_writer,
+})

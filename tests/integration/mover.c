@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The application of the integration tests: publishes memory with guard patterns around it (serve), or keeps writing and
+ * reading blocks of somebody's segment and knows what every byte must be (move). Uses the public API only.
+ *   mover serve NAME BYTES [-r DIR]
+ *   mover move REF [-r DIR] [-t SECONDS] [-b BLOCK] [-d DEPTH] [-s SEED] [-m DEADLINE_MS] [-o] (-o: AT_MOST_ONCE writes)
+ * move prints "ok <CLOCK_MONOTONIC ns>" at most every 10 ms while operations complete, and a JSON summary at the end.
+ * Exit 0 only when no byte was wrong, no completion missing or doubled, and something moved. */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <tent/tent.h>
+
+#define GUARD 65536u
+#define NS_PER_S UINT64_C(1000000000)
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int sig) { (void)sig, stop = 1; }
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+static void die(const char *what)
+{
+	fprintf(stderr, "mover: %s: %s\n", what, tent_last_error());
+	exit(1);
+}
+
+static tent_context *attach(const char *dir)
+{
+	tent_options opt = TENT_OPTIONS_INIT;
+	tent_context *ctx;
+	opt.runtime_dir = dir;
+	opt.timeout_ns = 10 * NS_PER_S;
+	opt.recover_timeout_ns = 60 * NS_PER_S;
+	if (tent_open(&opt, &ctx) != TENT_OK)
+		die("tent_open");
+	return ctx;
+}
+
+/* ---- patterns: every word of a block depends on seed, block, version and position ---- */
+
+static uint64_t mix(uint64_t x)
+{
+	x ^= x >> 30;
+	x *= UINT64_C(0xbf58476d1ce4e5b9);
+	x ^= x >> 27;
+	x *= UINT64_C(0x94d049bb133111eb);
+	return x ^ x >> 31;
+}
+
+static void fill(uint64_t *to, size_t bytes, uint64_t key)
+{
+	for (size_t i = 0; i < bytes / 8; i++)
+		to[i] = mix(key + i * UINT64_C(0x9e3779b97f4a7c15));
+}
+
+static bool same(const uint64_t *at, size_t bytes, uint64_t key)
+{
+	for (size_t i = 0; i < bytes / 8; i++)
+		if (at[i] != mix(key + i * UINT64_C(0x9e3779b97f4a7c15)))
+			return false;
+	return true;
+}
+
+/* ---- serve ---- */
+
+static int serve(tent_context *ctx, const char *name, size_t bytes)
+{
+	tent_memory *mem;
+	tent_published *pub;
+	if (tent_memory_alloc(ctx, bytes + 2 * GUARD, TENT_RIGHT_REMOTE_READ | TENT_RIGHT_REMOTE_WRITE, 0, &mem) != TENT_OK)
+		die("tent_memory_alloc");
+	uint8_t *base = tent_memory_addr(mem);
+	fill((uint64_t *)(void *)base, GUARD, 1);
+	fill((uint64_t *)(void *)(base + GUARD + bytes), GUARD, 2);
+	tent_buffer buffer = { .memory = mem, .offset = GUARD, .bytes = bytes };
+	if (tent_segment_publish(ctx, name, &buffer, 1, NULL, &pub) != TENT_OK)
+		die("tent_segment_publish");
+	printf("READY\n");
+	fflush(stdout);
+	while (!stop)
+		pause();
+	bool good = same((uint64_t *)(void *)base, GUARD, 1) && same((uint64_t *)(void *)(base + GUARD + bytes), GUARD, 2);
+	printf("{\"guards\":\"%s\"}\n", good ? "intact" : "OVERWRITTEN");
+	tent_close(ctx);
+	return good ? 0 : 1;
+}
+
+/* ---- move ---- */
+
+enum { IDLE, WRITING, READING };
+struct block { uint64_t version; uint32_t state; bool known; bool releasing; };
+
+struct mover {
+	tent_context *ctx;
+	tent_qp *qp;
+	tent_segment *seg;
+	tent_memory *mem;
+	uint8_t *base;
+	struct block *blocks; /* one operation per block at a time */
+	uint32_t block_cnt, depth, outstanding;
+	size_t block_bytes;
+	uint64_t seed, rng, deadline_ns;
+	uint32_t flags;
+	uint64_t writes, reads, failed, wrong, stray, ok_ns, printed_ns, max_gap_ns;
+	uint64_t by_status[512], by_transport[8];
+};
+
+static uint64_t key_of(const struct mover *m, uint32_t b, uint64_t version)
+{
+	return mix(m->seed) ^ mix(((uint64_t)b << 32) + version);
+}
+
+static uint64_t *buffer_of(const struct mover *m, uint32_t b)
+{
+	return (uint64_t *)(void *)(m->base + (size_t)b * m->block_bytes);
+}
+
+static bool submit(struct mover *m, uint32_t b)
+{
+	struct block *bl = &m->blocks[b];
+	size_t accepted;
+	bool write = !bl->known || (m->rng = mix(m->rng + 1)) % 2 == 0;
+	tent_request rq = { .opcode = write ? TENT_WRITE : TENT_READ, .memory = m->mem, .segment = m->seg,
+			    .memory_offset = (uint64_t)b * m->block_bytes, .segment_offset = (uint64_t)b * m->block_bytes,
+			    .bytes = m->block_bytes, .user_data = b, .flags = write ? m->flags : 0,
+			    .deadline_ns = now_ns() + m->deadline_ns };
+	if (write)
+		fill(buffer_of(m, b), m->block_bytes, key_of(m, b, bl->version + 1));
+	else
+		memset(buffer_of(m, b), 0xee, m->block_bytes);
+	tent_status s = tent_submit(m->qp, &rq, 1, &accepted);
+	if (s == TENT_AGAIN)
+		return false;
+	if (s != TENT_OK)
+		die("tent_submit");
+	bl->state = write ? WRITING : READING;
+	m->outstanding++;
+	return true;
+}
+
+static void note_ok(struct mover *m, uint64_t now)
+{
+	if (m->ok_ns != 0 && now - m->ok_ns > m->max_gap_ns)
+		m->max_gap_ns = now - m->ok_ns;
+	m->ok_ns = now;
+	if (now - m->printed_ns >= NS_PER_S / 100) {
+		printf("ok %" PRIu64 "\n", now);
+		fflush(stdout);
+		m->printed_ns = now;
+	}
+}
+
+static void complete(struct mover *m, const tent_completion *c, uint64_t now)
+{
+	struct block *bl = &m->blocks[c->user_data];
+	if (c->user_data >= m->block_cnt || (c->kind == TENT_COMPLETION_RELEASE ? !bl->releasing : bl->state == IDLE)) {
+		m->stray++; /* doubled, or never asked for */
+		return;
+	}
+	if (c->kind == TENT_COMPLETION_RELEASE) {
+		bl->releasing = false;
+		return;
+	}
+	m->outstanding--;
+	m->by_status[(uint32_t)(-c->status) % 512]++;
+	bl->releasing = c->memory_busy;
+	if (c->outcome == TENT_OUTCOME_COMPLETED) {
+		m->by_transport[c->transport % 8]++;
+		note_ok(m, now);
+		if (bl->state == WRITING) {
+			bl->version++;
+			bl->known = true;
+			m->writes++;
+		} else {
+			m->reads++;
+			if (!same(buffer_of(m, (uint32_t)c->user_data), m->block_bytes,
+				  key_of(m, (uint32_t)c->user_data, bl->version))) {
+				m->wrong++;
+				fprintf(stderr, "mover: WRONG BYTES in block %" PRIu64 " version %" PRIu64 "\n", c->user_data, bl->version);
+			}
+		}
+	} else {
+		m->failed++;
+		if (m->failed <= 5) {
+			char text[256];
+			fprintf(stderr, "mover: %s\n", tent_completion_text(c, text, sizeof text));
+		}
+		if (bl->state == WRITING) { /* its bytes may be old, new or mixed: never reuse the version */
+			bl->version++;
+			bl->known = false;
+		}
+	}
+	bl->state = IDLE;
+}
+
+static void take(struct mover *m, uint64_t wait_ns)
+{
+	tent_completion c[64];
+	int n = tent_wait(m->qp, c, 64, wait_ns);
+	if (n < 0)
+		die("tent_wait");
+	uint64_t now = now_ns();
+	for (int i = 0; i < n; i++)
+		complete(m, &c[i], now);
+}
+
+static uint32_t releasing(const struct mover *m)
+{
+	uint32_t n = 0;
+	for (uint32_t b = 0; b < m->block_cnt; b++)
+		n += m->blocks[b].releasing;
+	return n;
+}
+
+static int summary(const struct mover *m, double seconds)
+{
+	bool lost = m->outstanding != 0 || releasing(m) != 0;
+	bool good = m->wrong == 0 && m->stray == 0 && !lost && m->writes > 0 && m->reads > 0;
+	printf("{\"writes\":%" PRIu64 ",\"reads\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"wrong\":%" PRIu64 ",\"stray\":%" PRIu64
+	       ",\"lost\":%u,\"max_gap_ms\":%" PRIu64 ",\"gb_per_s\":%.3f,\"status\":{",
+	       m->writes, m->reads, m->failed, m->wrong, m->stray, m->outstanding + releasing(m), m->max_gap_ns / 1000000,
+	       (double)(m->writes + m->reads) * (double)m->block_bytes / 1e9 / seconds);
+	const char *comma = "";
+	for (int i = 0; i < 512; i++)
+		if (m->by_status[i] != 0) {
+			printf("%s\"%s\":%" PRIu64, comma, tent_status_name((tent_status)-i), m->by_status[i]);
+			comma = ",";
+		}
+	printf("},\"transport\":{");
+	comma = "";
+	for (int i = 0; i < 8; i++)
+		if (m->by_transport[i] != 0) {
+			printf("%s\"%s\":%" PRIu64, comma, tent_transport_name((tent_transport)i), m->by_transport[i]);
+			comma = ",";
+		}
+	printf("}}\n");
+	return good ? 0 : 1;
+}
+
+static int move(struct mover *m, const char *ref, double seconds)
+{
+	tent_qp_options qo = TENT_QP_OPTIONS_INIT;
+	qo.depth = m->depth;
+	tent_status s;
+	for (uint64_t end = now_ns() + 20 * NS_PER_S; (s = tent_segment_open(m->ctx, ref, &m->seg)) != TENT_OK;)
+		if (now_ns() > end || s == TENT_INVALID)
+			die("tent_segment_open");
+	m->block_cnt = (uint32_t)(tent_segment_bytes(m->seg) / m->block_bytes);
+	if (m->block_cnt > 4 * m->depth)
+		m->block_cnt = 4 * m->depth;
+	m->blocks = calloc(m->block_cnt, sizeof *m->blocks);
+	if (m->block_cnt == 0 || m->blocks == NULL ||
+	    tent_memory_alloc(m->ctx, (size_t)m->block_cnt * m->block_bytes, TENT_RIGHT_LOCAL, 0, &m->mem) != TENT_OK ||
+	    tent_qp_create(m->ctx, &qo, &m->qp) != TENT_OK)
+		die("set-up");
+	m->base = tent_memory_addr(m->mem);
+	uint64_t start = now_ns(), end = start + (uint64_t)(seconds * 1e9);
+	uint32_t next = 0;
+	printf("RUNNING\n");
+	fflush(stdout);
+	m->ok_ns = start;
+	while (!stop && now_ns() < end) {
+		for (uint32_t tried = 0; m->outstanding < m->depth && tried < m->block_cnt; tried++) {
+			next = (next + 1) % m->block_cnt;
+			if (m->blocks[next].state == IDLE && !m->blocks[next].releasing && !submit(m, next))
+				break;
+		}
+		take(m, NS_PER_S / 10);
+	}
+	double took = (double)(now_ns() - start) / 1e9;
+	for (uint64_t drain = now_ns() + m->deadline_ns + 90 * NS_PER_S;
+	     (m->outstanding > 0 || releasing(m) > 0) && now_ns() < drain;)
+		take(m, NS_PER_S / 10);
+	int rc = summary(m, took);
+	tent_qp_destroy(m->qp);
+	tent_close(m->ctx);
+	free(m->blocks);
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	const char *dir = NULL;
+	double seconds = 5;
+	struct mover m = { .block_bytes = 65536, .depth = 16, .seed = 1, .deadline_ns = 20 * NS_PER_S };
+	int o;
+	if (argc < 3) {
+		fprintf(stderr, "usage: mover serve NAME BYTES | move REF (see the head of mover.c)\n");
+		return 2;
+	}
+	while ((o = getopt(argc - 1, argv + 1, "r:t:b:d:s:m:o")) != -1) {
+		switch (o) {
+		case 'r': dir = optarg; break;
+		case 't': seconds = atof(optarg); break;
+		case 'b': m.block_bytes = strtoull(optarg, NULL, 0) & ~(size_t)7; break;
+		case 'd': m.depth = (uint32_t)strtoul(optarg, NULL, 0); break;
+		case 's': m.seed = strtoull(optarg, NULL, 0); break;
+		case 'm': m.deadline_ns = strtoull(optarg, NULL, 0) * 1000000; break;
+		case 'o': m.flags = TENT_REQUEST_AT_MOST_ONCE; break;
+		default: return 2;
+		}
+	}
+	char **rest = argv + 1 + optind;
+	signal(SIGTERM, on_signal);
+	signal(SIGINT, on_signal);
+	m.ctx = attach(dir);
+	m.rng = m.seed;
+	if (strcmp(argv[1], "serve") == 0 && rest[0] != NULL && rest[1] != NULL)
+		return serve(m.ctx, rest[0], strtoull(rest[1], NULL, 0));
+	if (strcmp(argv[1], "move") == 0 && rest[0] != NULL)
+		return move(&m, rest[0], seconds);
+	fprintf(stderr, "mover: what shall be done?\n");
+	return 2;
+}

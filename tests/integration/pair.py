@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two pairs of daemons on loopback for the integration tests: start, stop, kill, restart, ask. Everything lives in a
+temporary directory; only processes that were started here are ever signalled; every wait has a deadline."""
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+BUILD = os.environ["TENT_TEST_BUILD"]
+BIN = {
+    "dataplane": os.path.join(BUILD, "dataplane/tent-dataplane"),
+    "controlplane": os.path.join(BUILD, "controlplane/tent-controlplane"),
+    "tentctl": os.path.join(BUILD, "controlplane/tentctl/tentctl"),
+    "mover": os.path.join(BUILD, "tests/integration/mover"),
+}
+SLOW = float(os.environ.get("TENT_TEST_SLOW", "1"))  # sanitizer builds multiply their deadlines
+
+
+def wait_for(what, condition, seconds=10.0):
+    end = time.monotonic() + seconds * SLOW
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise AssertionError(f"not within {seconds} s: {what}")
+
+
+def free_port(family=socket.AF_INET, address="127.0.0.1"):
+    with socket.socket(family) as s:
+        s.bind((address, 0))
+        return s.getsockname()[1]
+
+
+class Process:
+    """A child with its output in a file. kill() is SIGKILL."""
+
+    def __init__(self, args, log, env=None):
+        self.args, self.log = args, log
+        with open(log, "ab") as out:
+            self.p = subprocess.Popen(args, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                      env={**os.environ, **(env or {})})
+
+    @property
+    def pid(self):
+        return self.p.pid
+
+    def alive(self):
+        return self.p.poll() is None
+
+    def signal(self, sig):
+        if self.alive():
+            self.p.send_signal(sig)
+
+    def kill(self):
+        self.signal(signal.SIGKILL)
+        self.p.wait(10 * SLOW)
+
+    def stop(self, seconds=15):
+        self.signal(signal.SIGTERM)
+        try:
+            return self.p.wait(seconds * SLOW)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"did not stop: {self.args[0]}\n{self.text()[-2000:]}")
+
+    def wait(self, seconds):
+        return self.p.wait(seconds * SLOW)
+
+    def text(self):
+        with open(self.log, encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+
+class Host:
+    """One pair of daemons."""
+
+    def __init__(self, world, name):
+        self.world, self.name = world, name
+        self.dir = os.path.join(world.dir, name)
+        self.run = os.path.join(self.dir, "run")
+        os.makedirs(self.dir, mode=0o700)
+        self.config = os.path.join(self.dir, "tent.json")
+        self.key_file = os.path.join(self.dir, "curve.key")
+        self.control_port = free_port()
+        self.data_port = free_port()
+        self.procs = {}
+        self.public_key = json.loads(self.tentctl_raw("-j", "keygen", self.key_file).stdout)["public_key"]
+
+    def write_config(self, peers, extra):
+        config = {
+            "host": {"name": self.name},
+            "runtime_dir": self.run,
+            "state_dir": self.dir,
+            "control": {"bind": f"tcp://127.0.0.1:{self.control_port}", "key_file": self.key_file},
+            "transports": {"tcp": {"port": self.data_port}},
+            "metrics": {"http_port": 0},
+            "log": {"format": "text", "level": "debug"},
+            "peers": [{"name": p.name, "address": f"tcp://127.0.0.1:{p.control_port}", "public_key": p.public_key}
+                      for p in peers],
+        }
+        for path, value in extra.items():
+            at = config
+            *folders, leaf = path.split("/")
+            for f in folders:
+                at = at.setdefault(f, {})
+            at[leaf] = value
+        with open(self.config, "w", encoding="utf-8") as f:
+            json.dump(config, f, indent=1)
+
+    def start(self, which, env=None):
+        self.procs[which] = Process([BIN[which], "-c", self.config], os.path.join(self.dir, which + ".log"), env)
+        return self.procs[which]
+
+    def start_both(self):
+        self.start("controlplane")
+        self.start("dataplane")
+
+    def tentctl_raw(self, *args, timeout=60):
+        return subprocess.run([BIN["tentctl"], *args], capture_output=True, text=True, timeout=timeout * SLOW)
+
+    def tentctl(self, *args, timeout=60):
+        return self.tentctl_raw("-c", self.config, *args, timeout=timeout)
+
+    def tentctl_json(self, *args, timeout=60):
+        r = self.tentctl("-j", *args, timeout=timeout)
+        assert r.returncode == 0, f"tentctl {args}: exit {r.returncode}\n{r.stdout}\n{r.stderr}"
+        return json.loads(r.stdout)
+
+    def http(self, path):
+        """(status, text) of the control plane's HTTP server; (0, reason) when it does not answer."""
+        try:
+            with open(os.path.join(self.run, "http.port"), encoding="ascii") as f:
+                where = f.read().strip()
+            with urllib.request.urlopen(f"http://{where}{path}", timeout=5 * SLOW) as r:
+                return r.status, r.read().decode()
+        except urllib.error.HTTPError as e:
+            return e.code, e.read().decode()
+        except OSError as e:
+            return 0, str(e)
+
+    def metric(self, name, **labels):
+        """Sum of the series of a family that carry these labels; None when there is none."""
+        _, text = self.http("/metrics")
+        found = [float(line.rsplit(" ", 1)[1]) for line in text.splitlines()
+                 if line.split("{")[0].split(" ")[0] == name
+                 and all(f'{k}="{v}"' in line for k, v in labels.items())]
+        return sum(found) if found else None
+
+    def wait_ready(self, seconds=15):
+        def ready():
+            for which, p in self.procs.items():
+                assert p.alive(), f"{self.name}: {which} died: exit {p.p.returncode}\n{p.text()[-3000:]}"
+            return self.http("/ready")[0] == 200
+        wait_for(f"{self.name} ready: {self.http('/ready')}", ready, seconds)
+
+    def stop(self):
+        for which in ("dataplane", "controlplane"):
+            if which in self.procs and self.procs[which].alive():
+                rc = self.procs[which].stop()
+                assert rc == 0, f"{self.name}: {which}: exit {rc}\n{self.procs[which].text()[-3000:]}"
+
+
+class World:
+    """with World() as w: two hosts, a and b, that know each other; dumps logs when the test fails."""
+
+    def __init__(self, extra=None, start=True, keep_logs=3000):
+        self.dir = tempfile.mkdtemp(prefix="tent-it-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+        self.others, self.keep_logs = [], keep_logs
+        self.a, self.b = Host(self, "a"), Host(self, "b")
+        self.hosts = [self.a, self.b]
+        for h in self.hosts:
+            h.write_config([p for p in self.hosts if p is not h], extra or {})
+        if start:
+            for h in self.hosts:
+                h.start_both()
+
+    def __enter__(self):
+        try:
+            for h in self.hosts:
+                if h.procs:
+                    h.wait_ready()
+        except BaseException:
+            self.__exit__(*sys.exc_info())
+            raise
+        return self
+
+    def spawn(self, name, args, env=None):
+        p = Process(args, os.path.join(self.dir, name + ".log"), env)
+        self.others.append(p)
+        return p
+
+    def serve(self, host, name, size):
+        p = self.spawn(f"serve-{name}-{len(self.others)}", [BIN["mover"], "serve", name, str(size), "-r", host.run])
+        wait_for(f"{name} published", lambda: "READY" in p.text() or not p.alive())
+        assert p.alive(), p.text()
+        return p
+
+    def move(self, host, ref, seconds, *args):
+        p = self.spawn(f"move-{len(self.others)}", [BIN["mover"], "move", ref, "-r", host.run, "-t", str(seconds), *args])
+        wait_for(f"moving {ref}", lambda: "RUNNING" in p.text() or not p.alive(), 30)
+        assert p.alive() or p.p.returncode == 0, p.text()
+        return p
+
+    def finish_move(self, p, seconds=200):
+        """The summary of a mover, which must have found nothing wrong."""
+        rc = p.wait(seconds)
+        text = p.text()
+        assert rc == 0, f"mover: exit {rc}\n{text[-3000:]}"
+        return json.loads(text.strip().splitlines()[-1])
+
+    def __exit__(self, kind, value, trace):
+        if kind is not None:
+            for p in [*self.others, *(q for h in self.hosts for q in h.procs.values())]:
+                print(f"---- {' '.join(p.args)} ({'alive' if p.alive() else p.p.returncode})\n{p.text()[-self.keep_logs:]}",
+                      file=sys.stderr)
+        for p in [*self.others, *(q for h in self.hosts for q in h.procs.values())]:
+            if p.alive():
+                p.signal(signal.SIGCONT)
+                p.kill()
+        shutil.rmtree(self.dir, ignore_errors=True)
+        return False
+
+
+def first_ok_after(p, t_ns):
+    """CLOCK_MONOTONIC ns of the first completion that mover p reported after t_ns, or None."""
+    for line in p.text().splitlines():
+        if line.startswith("ok ") and int(line[3:]) > t_ns:
+            return int(line[3:])
+    return None
+
+
+def run(tests):
+    """Run the named tests (or those named on the command line); exit status for ctest."""
+    wanted = sys.argv[1:] or list(tests)
+    for name in wanted:
+        t = time.monotonic()
+        tests[name]()
+        print(f"ok {name} ({time.monotonic() - t:.1f} s)", flush=True)
