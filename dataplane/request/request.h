@@ -53,6 +53,7 @@ struct dp_request {
 	uint64_t ingress_ns, deadline_ns;
 	uint32_t timer_slot;       /* position in the deadline heap; UINT32_MAX = none */
 	uint8_t state;
+	uint8_t note_transport;    /* NOTIFY: enum tn_transport that carries it */
 	bool stuck_reported;
 	uint8_t *note;             /* NOTIFY: payload copied from shared memory once; NULL when empty */
 	const struct dp_remote *note_remote; /* NOTIFY on its way: the version of the remote it uses */
@@ -61,9 +62,11 @@ struct dp_request {
 struct dp_owner {
 	struct tn_list link;       /* admission queue or waiting list */
 	struct tn_list requests;
-	uint32_t request_cnt;
+	uint32_t request_cnt;      /* not yet terminal */
 	uint8_t state, op /* enum tn_op */, priority, hint;
 	bool may_have_left;        /* a WRITE attempt ended without proof that no byte left */
+	bool child_kept;           /* a span of one of its attempts was kept */
+	uint8_t end_outcome;       /* enum tn_outcome for which its attempt is being canceled */
 	uint8_t attempt_cnt, failover_cnt, candidate; /* attempts so far; index into candidates[] */
 	uint8_t stale_cnt;         /* attempts that found the registration stale */
 	uint8_t wait;              /* enum dp_wait, while WAITING */
@@ -74,7 +77,7 @@ struct dp_owner {
 	tn_handle memory, remote;
 	uint64_t local_off, remote_off, bytes;
 	uint64_t deadline_ns;      /* the earliest of its requests */
-	uint64_t admit_ns, dispatch_ns, retry_ns;
+	uint64_t admit_ns, dispatch_ns, attempt_ns, retry_ns; /* entered the queue, left it, last attempt began, wait ends */
 	uint32_t retry_slot;       /* position in the retry heap; UINT32_MAX = none */
 	struct dp_attempt *attempt;
 	uint64_t stale_generation; /* WAITING for a newer remote than this */

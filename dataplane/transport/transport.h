@@ -12,6 +12,7 @@
 
 struct dp_worker;
 struct dp_hello;
+struct dp_note_in;
 struct dp_transport;
 
 enum dp_reach { /* can this transport serve this target now? */
@@ -88,6 +89,7 @@ void dp_worker_poll_mod(struct dp_worker *w, struct dp_pollable *p, uint32_t eve
 void dp_worker_poll_del(struct dp_worker *w, struct dp_pollable *p);
 
 uint64_t dp_worker_now(const struct dp_worker *w);   /* CLOCK_MONOTONIC, read once per loop */
+void dp_worker_refresh_now(struct dp_worker *w);     /* read it again after work that took time (not when virtual) */
 uint32_t dp_worker_index(const struct dp_worker *w);
 const struct tn_config *dp_worker_config(const struct dp_worker *w);
 const struct tn_id128 *dp_worker_session(const struct dp_worker *w);

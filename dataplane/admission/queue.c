@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The admission queues of one worker. A flow is one (target, priority) queue; a flow that can run stands in the round
+ * of its class. A target whose window is full, or whose transport has no room, is held: its flows leave the rounds, so
+ * a slow peer costs the others nothing. One worker. */
+#include "dataplane/admission/queue.h"
+
+#include <stdlib.h>
+
+#include "common/assert.h"
+
+struct dp_flow {
+	struct dp_drr_flow drr;
+	struct tn_list owners;
+	struct dp_target *target;
+};
+
+struct dp_target {
+	struct dp_flow flows[TN_PRIORITY_CNT];
+	struct dp_window window;
+	struct tn_list held_link; /* in dp_admission.held */
+	bool ready;               /* initialised: targets are touched only when used */
+};
+
+static struct dp_target *target_of(struct dp_admission *a, const struct dp_owner *o)
+{
+	uint32_t i = o->peer_index == UINT32_MAX ? 0 : o->peer_index + 1;
+	tn_assert(i < a->cfg.targets);
+	struct dp_target *t = &a->targets[i];
+	if (tn_likely(t->ready))
+		return t;
+	for (unsigned p = 0; p < TN_PRIORITY_CNT; p++) {
+		dp_drr_flow_init(&t->flows[p].drr);
+		tn_list_init(&t->flows[p].owners);
+		t->flows[p].target = t;
+	}
+	/* The own host has no peer behind it: only the worker's window bounds it. */
+	if (i == 0)
+		dp_window_init(&t->window, a->cfg.window_owners, a->cfg.window_bytes);
+	else
+		dp_window_init(&t->window, a->cfg.peer_window_owners, a->cfg.peer_window_bytes);
+	tn_list_init(&t->held_link);
+	t->ready = true;
+	return t;
+}
+
+tn_status dp_admission_init(struct dp_admission *a, const struct dp_admission_cfg *cfg, const struct tn_metrics *m)
+{
+	struct dp_target *targets = calloc(cfg->targets, sizeof *targets);
+	if (!targets)
+		return TN_NO_MEMORY;
+	*a = (struct dp_admission){ .cfg = *cfg, .targets = targets, .m = m };
+	dp_window_init(&a->window, cfg->window_owners, cfg->window_bytes);
+	for (unsigned p = 0; p < TN_PRIORITY_CNT; p++)
+		dp_drr_init(&a->rounds[p], cfg->quantum_bytes);
+	tn_list_init(&a->held);
+	tn_gauge_set(m, TN_G1(DISPATCH_WINDOW_OWNERS, TN_WINDOW_CONFIGURED), cfg->window_owners);
+	tn_gauge_set(m, TN_G1(DISPATCH_WINDOW_OWNERS, TN_WINDOW_EFFECTIVE), cfg->window_owners);
+	tn_gauge_set(m, TN_G1(DISPATCH_WINDOW_OWNERS, TN_WINDOW_CEILING), cfg->window_owners);
+	return TN_OK;
+}
+
+void dp_admission_destroy(struct dp_admission *a)
+{
+	free(a->targets);
+	*a = (struct dp_admission){ 0 };
+}
+
+/* The queue has a (new) head: let the round know what it costs, unless the target is held. */
+static void flow_refresh(struct dp_admission *a, struct dp_flow *f, unsigned priority)
+{
+	const struct dp_owner *head = tn_list_first(&f->owners, struct dp_owner, link);
+	if (!head) {
+		dp_drr_stop(&f->drr, false);
+		return;
+	}
+	f->drr.cost = head->bytes;
+	if (!tn_list_linked(&f->target->held_link))
+		dp_drr_run(&a->rounds[priority], &f->drr);
+}
+
+static void hold(struct dp_admission *a, struct dp_target *t)
+{
+	for (unsigned p = 0; p < TN_PRIORITY_CNT; p++)
+		dp_drr_stop(&t->flows[p].drr, true);
+	if (!tn_list_linked(&t->held_link))
+		tn_list_push_back(&a->held, &t->held_link);
+}
+
+static void unhold(struct dp_admission *a, struct dp_target *t)
+{
+	tn_list_unlink(&t->held_link);
+	for (unsigned p = 0; p < TN_PRIORITY_CNT; p++)
+		flow_refresh(a, &t->flows[p], p);
+}
+
+static void count_event(struct dp_admission *a, enum tn_admission event)
+{
+	tn_counter_add(a->m, TN_C2(ADMISSION_EVENTS_TOTAL, TN_OWNER_KIND_USER, event), 1);
+}
+
+static void queued_add(struct dp_admission *a, int n)
+{
+	a->queued += (uint32_t)n;
+	tn_gauge_add(a->m, TN_G1(ADMISSION_QUEUED_OWNERS, TN_OWNER_KIND_USER), n);
+}
+
+void dp_admission_push(struct dp_admission *a, struct dp_owner *o, uint64_t now_ns, bool front)
+{
+	struct dp_target *t = target_of(a, o);
+	struct dp_flow *f = &t->flows[o->priority];
+	o->admit_ns = now_ns;
+	count_event(a, TN_ADMISSION_ADMIT);
+	queued_add(a, 1);
+	if (tn_list_empty(&a->rounds[o->priority].round))
+		a->served_ns[o->priority] = now_ns; /* its waiting starts now */
+	if (front)
+		tn_list_push_front(&f->owners, &o->link);
+	else
+		tn_list_push_back(&f->owners, &o->link);
+	if (f->owners.next == &o->link)
+		flow_refresh(a, f, o->priority);
+}
+
+/* The flow of a class that should go, after setting aside targets whose windows are full. */
+static struct dp_flow *pick_class(struct dp_admission *a, unsigned priority)
+{
+	for (;;) {
+		struct dp_drr_flow *d = dp_drr_pick(&a->rounds[priority]);
+		if (!d)
+			return NULL;
+		struct dp_flow *f = tn_container_of(d, struct dp_flow, drr);
+		if (dp_window_fits(&f->target->window, d->cost))
+			return f;
+		hold(a, f->target);
+	}
+}
+
+struct dp_owner *dp_admission_next(struct dp_admission *a, uint64_t now_ns)
+{
+	if (a->queued == 0)
+		return NULL;
+	struct dp_flow *best = NULL;
+	for (unsigned p = 0; p < TN_PRIORITY_CNT; p++) {
+		bool aged = now_ns - a->served_ns[p] >= DP_ADMISSION_AGE_NS;
+		if (tn_list_empty(&a->rounds[p].round)) {
+			a->served_ns[p] = now_ns;
+			continue;
+		}
+		if (best && !aged)
+			continue;
+		struct dp_flow *f = pick_class(a, p);
+		if (f)
+			best = f; /* an aged lower class goes before what was found above it */
+	}
+	/* One that does not fit the worker's window stops all classes: else small ones would pass it by for ever. */
+	if (!best || !dp_window_fits(&a->window, best->drr.cost))
+		return NULL;
+	return tn_list_first(&best->owners, struct dp_owner, link);
+}
+
+void dp_admission_dispatch(struct dp_admission *a, struct dp_owner *o, uint64_t now_ns)
+{
+	struct dp_target *t = target_of(a, o);
+	struct dp_flow *f = &t->flows[o->priority];
+	tn_list_unlink(&o->link);
+	dp_drr_charge(&f->drr);
+	flow_refresh(a, f, o->priority);
+	dp_window_take(&a->window, o->bytes);
+	dp_window_take(&t->window, o->bytes);
+	a->served_ns[o->priority] = now_ns;
+	o->dispatch_ns = now_ns;
+	count_event(a, TN_ADMISSION_DISPATCH);
+	queued_add(a, -1);
+	tn_gauge_add(a->m, TN_G1(ADMISSION_OUTSTANDING_OWNERS, TN_OWNER_KIND_USER), 1);
+	tn_gauge_add(a->m, TN_G1(ADMISSION_OUTSTANDING_BYTES, TN_OWNER_KIND_USER), (int64_t)o->bytes);
+	tn_hist_observe(a->m, TN_H2(ADMISSION_WAIT_US, TN_OWNER_KIND_USER, TN_ADMISSION_END_DISPATCH), now_ns - o->admit_ns);
+}
+
+void dp_admission_defer(struct dp_admission *a, struct dp_owner *o)
+{
+	count_event(a, TN_ADMISSION_DEFER);
+	hold(a, target_of(a, o));
+}
+
+void dp_admission_resume(struct dp_admission *a)
+{
+	tn_list_foreach(node, &a->held)
+		unhold(a, tn_list_entry(node, struct dp_target, held_link));
+}
+
+void dp_admission_drop(struct dp_admission *a, struct dp_owner *o, uint64_t now_ns, enum tn_admission_end why)
+{
+	static const uint8_t event[] = {
+		[TN_ADMISSION_END_DEADLINE_DROP] = TN_ADMISSION_DEADLINE_DROP,
+		[TN_ADMISSION_END_CANCEL] = TN_ADMISSION_CANCEL,
+	};
+	struct dp_flow *f = &target_of(a, o)->flows[o->priority];
+	tn_list_unlink(&o->link);
+	flow_refresh(a, f, o->priority);
+	count_event(a, event[why]);
+	queued_add(a, -1);
+	tn_hist_observe(a->m, TN_H2(ADMISSION_WAIT_US, TN_OWNER_KIND_USER, why), now_ns - o->admit_ns);
+}
+
+void dp_admission_release(struct dp_admission *a, struct dp_owner *o)
+{
+	struct dp_target *t = target_of(a, o);
+	dp_window_give(&a->window, o->bytes);
+	dp_window_give(&t->window, o->bytes);
+	if (tn_list_linked(&t->held_link))
+		unhold(a, t);
+	tn_gauge_add(a->m, TN_G1(ADMISSION_OUTSTANDING_OWNERS, TN_OWNER_KIND_USER), -1);
+	tn_gauge_add(a->m, TN_G1(ADMISSION_OUTSTANDING_BYTES, TN_OWNER_KIND_USER), -(int64_t)o->bytes);
+}
+
+void dp_admission_reject(struct dp_admission *a) { count_event(a, TN_ADMISSION_REJECT); }

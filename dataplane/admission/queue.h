@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Admission: who waits and who may go. One queue per (target, priority), deficit round robin between the targets of a
+ * priority, strict priority between classes with an ageing rule, a dispatch window for the worker and one per peer.
+ * Every way into and out of a queue is one function here and counts its event exactly once (contract equation 4).
+ * A waiting owner holds nothing. One worker; time is an argument. */
+#ifndef DP_ADMISSION_QUEUE_H
+#define DP_ADMISSION_QUEUE_H
+
+#include "common/metrics.h"
+#include "dataplane/admission/drr.h"
+#include "dataplane/admission/window.h"
+#include "dataplane/request/request.h"
+
+/* A class that had work and was not served for this long gets one owner through before higher classes. */
+#define DP_ADMISSION_AGE_NS UINT64_C(10000000)
+
+struct dp_admission_cfg {
+	uint32_t targets;                 /* peers + 1; target 0 is this host */
+	uint64_t quantum_bytes;
+	uint32_t window_owners, peer_window_owners;
+	uint64_t window_bytes, peer_window_bytes;
+};
+
+struct dp_target;
+
+struct dp_admission {
+	struct dp_admission_cfg cfg;
+	struct dp_window window;
+	struct dp_drr rounds[TN_PRIORITY_CNT];
+	uint64_t served_ns[TN_PRIORITY_CNT]; /* last time the class was served or had no runnable flow */
+	struct dp_target *targets;
+	struct tn_list held;              /* targets whose flows wait for their window or for room in a transport */
+	uint32_t queued;                  /* owners in all queues */
+	const struct tn_metrics *m;
+};
+
+tn_status dp_admission_init(struct dp_admission *a, const struct dp_admission_cfg *cfg, const struct tn_metrics *m);
+void dp_admission_destroy(struct dp_admission *a); /* accepts a zeroed object */
+
+/* Enter the queue (state is the caller's): at its end, or at its front when the owner was there before. */
+void dp_admission_push(struct dp_admission *a, struct dp_owner *o, uint64_t now_ns, bool front);
+/* The next owner that may go now; NULL when none (empty, window full, or all held). It stays queued; the caller then
+ * calls exactly one of dispatch, defer, drop. */
+struct dp_owner *dp_admission_next(struct dp_admission *a, uint64_t now_ns);
+/* A transport took it: leaves the queue and takes its windows. */
+void dp_admission_dispatch(struct dp_admission *a, struct dp_owner *o, uint64_t now_ns);
+/* No room in its transport now: it stays queued, and its target rests until dp_admission_resume(). */
+void dp_admission_defer(struct dp_admission *a, struct dp_owner *o);
+/* Let held targets try again (once per loop). */
+void dp_admission_resume(struct dp_admission *a);
+/* Leaves the queue without going: deadline or cancel (or a failure before any attempt: counted as cancel). */
+void dp_admission_drop(struct dp_admission *a, struct dp_owner *o, uint64_t now_ns, enum tn_admission_end why);
+/* A dispatched owner ended or waits: its windows come back. */
+void dp_admission_release(struct dp_admission *a, struct dp_owner *o);
+/* Refused before it could queue (no pool room, draining). */
+void dp_admission_reject(struct dp_admission *a);
+
+#endif

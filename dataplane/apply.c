@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Commands of the control thread as the worker carries them out. A removal hides the object at once, ends the work that
+ * uses it, and is acknowledged when nothing of this worker can touch it any more; until then it stands in the list of
+ * quiescing commands. Worker thread. */
+#include "dataplane/apply.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/assert.h"
+#include "dataplane/worker_state.h"
+#include "shm-ring/doorbell.h"
+
+#define COMMAND_BUDGET 16u
+
+static struct dp_qp *qp_by_id(const struct dp_worker *w, uint64_t id)
+{
+	tn_list_foreach(node, &w->qps) {
+		struct dp_qp *qp = tn_list_entry(node, struct dp_qp, link);
+		if (qp->cfg.id == id)
+			return qp;
+	}
+	return NULL;
+}
+
+/* ---- queue pairs ---- */
+
+static void bell_ready(struct dp_pollable *p, uint32_t events)
+{
+	(void)events; /* a hang-up is the control thread's business: it sees the client's socket close */
+	(void)shr_doorbell_drain(p->fd);
+}
+
+static tn_status qp_add(struct dp_worker *w, struct dp_qp *qp)
+{
+	qp->bell = (struct dp_pollable){ .ready = bell_ready, .fd = qp->cfg.doorbell_fd };
+	/* Edge-triggered: a peer that hung up, or rings without pause, does not keep us awake. */
+	tn_status s = dp_poller_add(&w->poller, &qp->bell, EPOLLIN | EPOLLET, false);
+	if (s == TN_OK)
+		tn_list_push_back(&w->qps, &qp->link);
+	return s;
+}
+
+static void qp_close(struct dp_worker *w, struct dp_qp *qp)
+{
+	qp->closing = true;
+	dp_flow_cancel_qp(w, qp, 0, 0);
+}
+
+static void qp_remove(struct dp_worker *w, struct dp_qp *qp)
+{
+	dp_poller_del(&w->poller, &qp->bell, false);
+	for (uint32_t i = 0; i <= qp->batch_mask; i++)
+		tn_list_foreach(node, &qp->batches[i])
+			dp_batch_free(&w->pools, tn_list_entry(node, struct dp_batch, link));
+	tn_list_unlink(&qp->dirty_link);
+	tn_list_unlink(&qp->link);
+}
+
+/* ---- counting who still uses a replaced remote ---- */
+
+static uint32_t uses_in(const struct tn_list *requests, const struct dp_remote *version)
+{
+	uint32_t n = 0;
+	tn_list_foreach(node, requests) {
+		const struct dp_request *r = tn_list_entry(node, struct dp_request, qp_link);
+		n += r->note_remote == version;
+		const struct dp_owner *o = r->owner;
+		/* An owner's attempt counts once, at its first request. */
+		if (o && o->attempt && o->attempt->remote == version && o->requests.next == &r->owner_link)
+			n++;
+	}
+	return n;
+}
+
+static uint32_t uses_of(const struct dp_worker *w, const struct dp_remote *version)
+{
+	uint32_t n = uses_in(&w->orphans, version);
+	tn_list_foreach(node, &w->qps) {
+		const struct dp_qp *qp = tn_list_entry(node, struct dp_qp, link);
+		if (qp->cfg.client_id == version->client_id)
+			n += uses_in(&qp->requests, version);
+	}
+	return n;
+}
+
+void dp_apply_remote_unused(struct dp_worker *w, const struct dp_remote *version)
+{
+	tn_list_foreach(node, &w->quiescing) {
+		struct dp_quiesce *q = tn_list_entry(node, struct dp_quiesce, link);
+		if (q->cmd.kind == DP_CMD_REMOTE_SET && q->cmd.ptr == (const void *)version && q->refs > 0)
+			q->refs--;
+	}
+}
+
+/* ---- commands: start ---- */
+
+static tn_status remote_set(struct dp_worker *w, struct dp_quiesce *q)
+{
+	const struct dp_remote *now = q->cmd.ptr, *old;
+	tn_status s = dp_view_remote_set(&w->view, now, &old);
+	if (s != TN_OK)
+		return s;
+	q->cmd.ptr = NULL;
+	if (!old)
+		return TN_OK;
+	memcpy(&q->cmd.ptr, &old, sizeof old); /* only compared from here on */
+	q->refs = uses_of(w, old);
+	dp_owner_remote_changed(w, old, now);
+	return TN_OK;
+}
+
+static tn_status peer_set(struct dp_worker *w, const struct dp_peer *peer)
+{
+	tn_status s = dp_view_peer_set(&w->view, peer);
+	if (s != TN_OK)
+		return s;
+	for (uint32_t i = 0; i < w->transport_cnt; i++)
+		if (w->transports[i]->ops->peer_set)
+			w->transports[i]->ops->peer_set(w->transports[i], peer);
+	dp_owner_peer_changed(w, peer->index);
+	return TN_OK;
+}
+
+static void client_close(struct dp_worker *w, uint32_t client_id)
+{
+	tn_list_foreach(node, &w->qps) {
+		struct dp_qp *qp = tn_list_entry(node, struct dp_qp, link);
+		if (qp->cfg.client_id == client_id)
+			qp_close(w, qp);
+	}
+	for (uint32_t i = 0; i < w->view.memory_top; i++) {
+		const struct dp_memory *m = w->view.memories[i].obj;
+		if (m && m->client_id == client_id)
+			(void)dp_view_memory_hide(&w->view, m->handle);
+	}
+	for (uint32_t i = 0; i < w->view.remote_top; i++) {
+		const struct dp_remote *r = w->view.remotes[i].obj;
+		if (r && r->client_id == client_id)
+			(void)dp_view_remote_hide(&w->view, r->handle);
+	}
+}
+
+static void segment_close(struct dp_worker *w, tn_handle h)
+{
+	if (!dp_view_segment_hide(&w->view, h))
+		return;
+	for (uint32_t i = 0; i < w->transport_cnt; i++)
+		if (w->transports[i]->ops->segment_revoke)
+			w->transports[i]->ops->segment_revoke(w->transports[i], h);
+}
+
+/* Requests of the handle's owner that use it end CANCELED. */
+static void cancel_users(struct dp_worker *w, uint32_t client_id, tn_handle memory, tn_handle remote)
+{
+	tn_list_foreach(node, &w->qps) {
+		struct dp_qp *qp = tn_list_entry(node, struct dp_qp, link);
+		if (qp->cfg.client_id == client_id)
+			dp_flow_cancel_qp(w, qp, memory, remote);
+	}
+}
+
+static void memory_close(struct dp_worker *w, tn_handle h)
+{
+	if (dp_view_memory_hide(&w->view, h))
+		cancel_users(w, dp_view_memory_slot(&w->view, h)->obj->client_id, h, 0);
+}
+
+static void remote_close(struct dp_worker *w, tn_handle h)
+{
+	if (dp_view_remote_hide(&w->view, h))
+		cancel_users(w, dp_view_remote_slot(&w->view, h)->obj->client_id, 0, h);
+}
+
+/* The first transport that has the operation (lanes and datagrams: the framed ones). */
+#define FIRST_WITH(w, op, t) \
+	struct dp_transport *t = NULL; \
+	for (uint32_t i_ = 0; i_ < (w)->transport_cnt && !t; i_++) \
+		if ((w)->transports[i_]->ops->op) \
+			t = (w)->transports[i_]
+
+static tn_status lane_adopt(struct dp_worker *w, const struct dp_cmd *cmd)
+{
+	FIRST_WITH(w, lane_adopt, t);
+	if (t && !w->stopping) {
+		t->ops->lane_adopt(t, cmd->fd, cmd->ptr);
+		return TN_OK;
+	}
+	close(cmd->fd);
+	free(cmd->ptr);
+	return TN_UNSUPPORTED;
+}
+
+static tn_status datagram(struct dp_worker *w, const struct dp_cmd *cmd)
+{
+	FIRST_WITH(w, datagram_send, t);
+	tn_status s = t ? t->ops->datagram_send(t, (uint32_t)cmd->num2, cmd->ptr, cmd->len) : TN_UNSUPPORTED;
+	free(cmd->ptr);
+	return s;
+}
+
+static void stop(struct dp_worker *w)
+{
+	w->stopping = w->ingress.draining = true;
+	tn_list_foreach(node, &w->qps)
+		dp_flow_cancel_qp(w, tn_list_entry(node, struct dp_qp, link), 0, 0);
+}
+
+static tn_status begin(struct dp_worker *w, struct dp_quiesce *q)
+{
+	const struct dp_cmd *c = &q->cmd;
+	struct dp_qp *qp;
+	switch ((enum dp_cmd_kind)c->kind) {
+	case DP_CMD_QP_ADD: return qp_add(w, c->ptr);
+	case DP_CMD_QP_DEL:
+		if ((qp = qp_by_id(w, c->num)))
+			qp_close(w, qp);
+		return TN_OK;
+	case DP_CMD_CLIENT_DEL: client_close(w, (uint32_t)c->num); return TN_OK;
+	case DP_CMD_MEM_ADD: return dp_view_memory_add(&w->view, c->ptr);
+	case DP_CMD_MEM_DEL: memory_close(w, c->num); return TN_OK;
+	case DP_CMD_SEG_ADD: return dp_view_segment_add(&w->view, c->ptr);
+	case DP_CMD_SEG_DEL: segment_close(w, c->num); return TN_OK;
+	case DP_CMD_REMOTE_SET: return remote_set(w, q);
+	case DP_CMD_REMOTE_DEL: remote_close(w, c->num); return TN_OK;
+	case DP_CMD_PEER_SET: return peer_set(w, c->ptr);
+	case DP_CMD_LANE_ADOPT: return lane_adopt(w, c);
+	case DP_CMD_FENCE: return TN_OK; /* asked until done */
+	case DP_CMD_NOTE_VERDICT: dp_notice_verdict(w, c->num, (tn_status)c->status); return TN_OK;
+	case DP_CMD_DATAGRAM: return datagram(w, c);
+	case DP_CMD_TUNE: dp_worker_tune(w, c->ptr); return TN_OK;
+	case DP_CMD_STOP: stop(w); return TN_OK;
+	}
+	return TN_INVALID;
+}
+
+/* ---- commands: is it complete? ---- */
+
+static bool client_quiet(struct dp_worker *w, uint32_t client_id)
+{
+	tn_list_foreach(node, &w->qps) {
+		const struct dp_qp *qp = tn_list_entry(node, struct dp_qp, link);
+		if (qp->cfg.client_id == client_id && !dp_qp_quiet(qp))
+			return false;
+	}
+	for (uint32_t i = 0; i < w->view.remote_top; i++) { /* a notice on its way may still use one */
+		const struct dp_remote_slot *s = &w->view.remotes[i];
+		if (s->obj && s->obj->client_id == client_id && s->users)
+			return false;
+	}
+	return true;
+}
+
+static void client_forget(struct dp_worker *w, uint32_t client_id)
+{
+	tn_list_foreach(node, &w->qps) {
+		struct dp_qp *qp = tn_list_entry(node, struct dp_qp, link);
+		if (qp->cfg.client_id == client_id)
+			qp_remove(w, qp);
+	}
+	for (uint32_t i = 0; i < w->view.memory_top; i++) {
+		const struct dp_memory *m = w->view.memories[i].obj;
+		if (m && m->client_id == client_id) {
+			(void)dp_view_memory_hide(&w->view, m->handle); /* one that was added meanwhile */
+			dp_view_memory_forget(&w->view, m->handle);
+		}
+	}
+	for (uint32_t i = 0; i < w->view.remote_top; i++) {
+		const struct dp_remote *r = w->view.remotes[i].obj;
+		if (r && r->client_id == client_id) {
+			(void)dp_view_remote_hide(&w->view, r->handle);
+			dp_view_remote_forget(&w->view, r->handle);
+		}
+	}
+}
+
+static bool segment_quiet(struct dp_worker *w, tn_handle h)
+{
+	if (dp_view_segment_slot(&w->view, h)->users)
+		return false;
+	for (uint32_t i = 0; i < w->transport_cnt; i++)
+		if (w->transports[i]->ops->segment_busy && w->transports[i]->ops->segment_busy(w->transports[i], h))
+			return false;
+	return true;
+}
+
+static bool fenced(struct dp_worker *w, const struct dp_cmd *c)
+{
+	bool all = true;
+	for (uint32_t i = 0; i < w->transport_cnt; i++)
+		if (w->transports[i]->ops->fence)
+			all &= w->transports[i]->ops->fence(w->transports[i], &c->peer, &c->session);
+	return all;
+}
+
+static bool all_quiet(const struct dp_worker *w)
+{
+	tn_list_foreach(node, &w->qps)
+		if (!dp_qp_quiet(tn_list_entry(node, struct dp_qp, link)))
+			return false;
+	return true;
+}
+
+/* True when the command's effect is complete; what was removed is then forgotten. */
+static bool complete(struct dp_worker *w, struct dp_quiesce *q)
+{
+	const struct dp_cmd *c = &q->cmd;
+	const struct dp_memory_slot *mem;
+	const struct dp_remote_slot *remote;
+	struct dp_qp *qp;
+	if (c->status != TN_OK)
+		return true;
+	switch ((enum dp_cmd_kind)c->kind) {
+	case DP_CMD_QP_DEL:
+		if ((qp = qp_by_id(w, c->num)) && dp_qp_quiet(qp))
+			qp_remove(w, qp);
+		return !qp || !tn_list_linked(&qp->link);
+	case DP_CMD_CLIENT_DEL:
+		if (!client_quiet(w, (uint32_t)c->num))
+			return false;
+		client_forget(w, (uint32_t)c->num);
+		return true;
+	case DP_CMD_MEM_DEL:
+		if (!(mem = dp_view_memory_slot(&w->view, c->num)))
+			return true;
+		if (mem->users)
+			return false;
+		dp_view_memory_forget(&w->view, c->num);
+		return true;
+	case DP_CMD_SEG_DEL:
+		if (!dp_view_segment_slot(&w->view, c->num))
+			return true;
+		if (!segment_quiet(w, c->num))
+			return false;
+		dp_view_segment_forget(&w->view, c->num);
+		return true;
+	case DP_CMD_REMOTE_DEL:
+		if (!(remote = dp_view_remote_slot(&w->view, c->num)))
+			return true;
+		if (remote->users)
+			return false;
+		dp_view_remote_forget(&w->view, c->num);
+		return true;
+	case DP_CMD_REMOTE_SET: return q->refs == 0;
+	case DP_CMD_FENCE: return fenced(w, c);
+	case DP_CMD_STOP: return all_quiet(w);
+	default: return true;
+	}
+}
+
+/* ---- the two entries of the loop ---- */
+
+static bool finish(struct dp_worker *w, struct dp_quiesce *q)
+{
+	struct dp_evt ack = { .id = q->cmd.id, .kind = DP_EVT_ACK, .status = q->cmd.status };
+	if (q->cmd.id != 0 && dp_worker_tell(w, &ack) != TN_OK)
+		return false; /* mailbox full: the record stays and is asked again */
+	w->stopped |= q->cmd.kind == DP_CMD_STOP;
+	tn_list_unlink(&q->link);
+	tn_list_push_back(&w->quiesce_free, &q->link);
+	return true;
+}
+
+uint32_t dp_apply_commands(struct dp_worker *w)
+{
+	uint32_t done = 0;
+	while (done < COMMAND_BUDGET && !tn_list_empty(&w->quiesce_free)) {
+		struct dp_quiesce *q = tn_list_entry(w->quiesce_free.next, struct dp_quiesce, link);
+		if (!shr_mailbox_pop(&w->cmds, &q->cmd))
+			break;
+		tn_list_unlink(&q->link);
+		tn_list_push_back(&w->quiescing, &q->link);
+		bool verdict = q->cmd.kind == DP_CMD_NOTE_VERDICT; /* its status is an argument, not an answer */
+		q->refs = 0;
+		q->done = false;
+		tn_status s = begin(w, q);
+		q->cmd.status = verdict ? TN_OK : s;
+		done++;
+	}
+	return done;
+}
+
+uint32_t dp_apply_quiesce(struct dp_worker *w)
+{
+	uint32_t done = 0;
+	tn_list_foreach(node, &w->quiescing) {
+		struct dp_quiesce *q = tn_list_entry(node, struct dp_quiesce, link);
+		/* Forgetting happens once; a full mailbox only repeats the acknowledgement. */
+		if (!q->done && !(q->done = complete(w, q)))
+			continue;
+		done += finish(w, q);
+	}
+	return done;
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The terminal edge and its counterpart at the entrance. What dp_accept() adds - started, in flight, use counts, batch
+ * membership, deadline, promised completion slots - dp_retire() and dp_release() take away; nobody else does.
+ * Worker thread. */
+#include "dataplane/completion/retire.h"
+
+#include "common/assert.h"
+#include "dataplane/completion/cq_post.h"
+
+void dp_completion_init(struct dp_completion *c, struct dp_pools *pools, struct dp_heap *deadlines, struct dp_view *view,
+			struct dp_stats *stats)
+{
+	*c = (struct dp_completion){ .pools = pools, .deadlines = deadlines, .view = view, .stats = stats };
+	tn_list_init(&c->dirty);
+	tn_list_init(&c->notes);
+}
+
+static enum tn_op op_of(const struct dp_request *r) { return r->sqe.opcode == SHR_OP_READ ? TN_OP_READ : TN_OP_WRITE; }
+
+static void use(struct dp_completion *c, const struct dp_request *r, int n)
+{
+	struct dp_remote_slot *remote = dp_view_remote_slot(c->view, r->sqe.segment);
+	tn_assert(remote); /* a slot in use is never forgotten */
+	remote->users += (uint32_t)n;
+	if (r->sqe.opcode == SHR_OP_NOTIFY)
+		return;
+	struct dp_memory_slot *memory = dp_view_memory_slot(c->view, r->sqe.memory);
+	tn_assert(memory);
+	memory->users += (uint32_t)n;
+}
+
+void dp_accept(struct dp_completion *c, struct dp_request *r, struct dp_batch *b)
+{
+	enum tn_op op = op_of(r);
+	tn_counter_add(&c->stats->m, TN_C1(LOGICAL_REQUESTS_STARTED_TOTAL, op), 1);
+	tn_gauge_add(&c->stats->m, TN_G1(LOGICAL_REQUESTS_INFLIGHT, op), 1);
+	dp_request_move(&c->pools->states, r, DP_REQUEST_QUEUED);
+	use(c, r, 1);
+	tn_list_push_back(&r->qp->requests, &r->qp_link);
+	dp_heap_set(c->deadlines, r, r->deadline_ns);
+	r->batch = b;
+	if (b)
+		b->pending++;
+}
+
+void dp_accept_note(struct dp_completion *c, struct dp_request *r)
+{
+	dp_request_move(&c->pools->states, r, DP_REQUEST_QUEUED);
+	use(c, r, 1);
+	tn_list_push_back(&r->qp->requests, &r->qp_link);
+	dp_heap_set(c->deadlines, r, r->deadline_ns);
+}
+
+/* The batch learns how a member ended; the last one lets its notice go (or be canceled, by the caller of notes). */
+static void leave_batch(struct dp_completion *c, struct dp_request *r, bool completed)
+{
+	struct dp_batch *b = r->batch;
+	if (!b)
+		return;
+	r->batch = NULL;
+	b->failed |= !completed;
+	if (--b->pending > 0)
+		return;
+	if (b->notify)
+		tn_list_push_back(&c->notes, &b->notify->owner_link);
+	else if (!b->failed || !tn_list_linked(&b->link)) {
+		/* Closed, or nothing to remember: a NOTIFY that finds no batch of its number knows that all is well. */
+		dp_qp_batch_close(r->qp, b);
+		dp_batch_free(c->pools, b);
+	}
+}
+
+static void count_terminal(struct dp_completion *c, const struct dp_request *r, const struct dp_terminal *t,
+			   uint64_t latency_ns)
+{
+	const struct tn_metrics *m = &c->stats->m;
+	enum tn_op op = op_of(r);
+	unsigned kind = t->transport;
+	bool rd = op == TN_OP_READ;
+	tn_counter_add(m, TN_C3(LOGICAL_REQUEST_OUTCOMES_TOTAL, op, kind, t->outcome), 1);
+	tn_gauge_add(m, TN_G1(LOGICAL_REQUESTS_INFLIGHT, op), -1);
+	tn_counter_add(m, rd ? TN_C1(READ_REQUESTS_TOTAL, kind) : TN_C1(WRITE_REQUESTS_TOTAL, kind), 1);
+	if (t->outcome != TN_OUTCOME_COMPLETED) {
+		if (t->outcome == TN_OUTCOME_FAILED)
+			tn_counter_add(m, rd ? TN_C1(READ_FAILURES_TOTAL, kind) : TN_C1(WRITE_FAILURES_TOTAL, kind), 1);
+		tn_counter_add(m, TN_C3(TERMINAL_FAILURES_TOTAL, kind, t->phase, t->reason), 1);
+		return;
+	}
+	tn_counter_add(m, rd ? TN_C1(READ_BYTES_TOTAL, kind) : TN_C1(WRITE_BYTES_TOTAL, kind), r->sqe.length);
+	tn_hist_observe(m, rd ? TN_H1(READ_LATENCY_US, kind) : TN_H1(WRITE_LATENCY_US, kind), latency_ns);
+	tn_hist_observe(m, rd ? TN_H1(READ_SIZE_BYTES, kind) : TN_H1(WRITE_SIZE_BYTES, kind), r->sqe.length);
+	tn_hist_observe(m, TN_H1(STAGE_QUEUE_WAIT_US, kind), t->dispatch_ns - r->ingress_ns);
+	tn_hist_observe(m, TN_H1(STAGE_DISPATCH_US, kind), t->attempt_ns - t->dispatch_ns);
+	tn_hist_observe(m, TN_H1(STAGE_TRANSPORT_US, kind), r->ingress_ns + latency_ns - t->attempt_ns);
+}
+
+static struct shr_cqe_shm make_cqe(const struct dp_request *r, const struct dp_terminal *t, uint64_t latency_ns)
+{
+	return (struct shr_cqe_shm){
+		.user_data = r->sqe.user_data,
+		.token = r->sqe.token,
+		.bytes = t->outcome == TN_OUTCOME_COMPLETED ? (r->sqe.opcode == SHR_OP_NOTIFY ? r->sqe.note_len : r->sqe.length) : 0,
+		.request_id = r->request_id,
+		.latency_ns = latency_ns,
+		.status = t->status,
+		.kind = SHR_CQE_TERMINAL,
+		.outcome = t->outcome,
+		.phase = t->phase,
+		.reason = t->reason,
+		.transport = t->transport,
+		.opcode = r->sqe.opcode,
+		.flags = t->busy ? SHR_CQE_MEMORY_BUSY : 0,
+		.attempts = t->attempts,
+	};
+}
+
+static void tell_events(struct dp_completion *c, const struct dp_request *r, const struct dp_terminal *t, uint64_t now_ns)
+{
+	struct dp_ending e = {
+		.status = t->status, .outcome = t->outcome, .phase = t->phase, .reason = t->reason,
+		.transport = t->transport, .start_ns = r->ingress_ns, .end_ns = now_ns,
+	};
+	dp_stats_request_end(c->stats, r, &e, t->failovers, t->child_kept);
+}
+
+void dp_retire(struct dp_completion *c, struct dp_request *r, const struct dp_terminal *t, uint64_t now_ns)
+{
+	uint64_t latency_ns = now_ns - r->ingress_ns;
+	count_terminal(c, r, t, latency_ns);
+	tell_events(c, r, t, now_ns);
+	dp_heap_remove(c->deadlines, r);
+	struct shr_cqe_shm cqe = make_cqe(r, t, latency_ns);
+	dp_cq_post(c, r->qp, &cqe);
+	leave_batch(c, r, t->outcome == TN_OUTCOME_COMPLETED);
+	if (t->busy) {
+		dp_request_move(&c->pools->states, r, DP_REQUEST_ZOMBIE);
+		return;
+	}
+	dp_cq_unreserve(r->qp, 1);
+	use(c, r, -1);
+	tn_list_unlink(&r->owner_link);
+	tn_list_unlink(&r->qp_link);
+	dp_request_free(c->pools, r);
+}
+
+void dp_release(struct dp_completion *c, struct dp_request *r)
+{
+	struct shr_cqe_shm cqe = {
+		.user_data = r->sqe.user_data,
+		.token = r->sqe.token,
+		.request_id = r->request_id,
+		.kind = SHR_CQE_RELEASE,
+		.opcode = r->sqe.opcode,
+	};
+	dp_cq_post(c, r->qp, &cqe);
+	use(c, r, -1);
+	tn_list_unlink(&r->owner_link);
+	tn_list_unlink(&r->qp_link);
+	dp_request_free(c->pools, r);
+}
+
+void dp_retire_note(struct dp_completion *c, struct dp_request *r, const struct dp_terminal *t, bool sent,
+		    uint64_t now_ns)
+{
+	if (t->outcome != TN_OUTCOME_COMPLETED)
+		tn_counter_add(&c->stats->m, TN_C3(TERMINAL_FAILURES_TOTAL, t->transport, t->phase, t->reason), 1);
+	dp_heap_remove(c->deadlines, r);
+	struct shr_cqe_shm cqe = make_cqe(r, t, now_ns - r->ingress_ns);
+	dp_cq_post(c, r->qp, &cqe);
+	if (r->note)
+		r->qp->note_cnt--;
+	if (r->batch) { /* it was closed when the notice came; members that still run keep it */
+		r->batch->notify = NULL;
+		if (r->batch->pending == 0)
+			dp_batch_free(c->pools, r->batch);
+		r->batch = NULL;
+	}
+	tn_list_unlink(&r->owner_link);
+	tn_list_unlink(&r->qp_link);
+	if (sent) {
+		r->qp = NULL;
+		dp_request_move(&c->pools->states, r, DP_REQUEST_ZOMBIE);
+		return;
+	}
+	use(c, r, -1);
+	dp_request_free(c->pools, r);
+}
+
+void dp_retire_note_gone(struct dp_completion *c, struct dp_request *r)
+{
+	use(c, r, -1);
+	dp_request_free(c->pools, r);
+}
+
+void dp_refuse(struct dp_completion *c, struct dp_request *r, tn_status status, enum tn_reason reason)
+{
+	tn_counter_add(&c->stats->m, TN_C1(SUBMIT_REJECTIONS_TOTAL, reason), 1);
+	struct shr_cqe_shm cqe = {
+		.user_data = r->sqe.user_data,
+		.token = r->sqe.token,
+		.request_id = r->request_id,
+		.status = status,
+		.kind = SHR_CQE_TERMINAL,
+		.outcome = TN_OUTCOME_FAILED,
+		.phase = TN_PHASE_SUBMIT,
+		.reason = (uint8_t)reason,
+		.opcode = r->sqe.opcode,
+		.flags = SHR_CQE_REFUSED,
+	};
+	dp_cq_post(c, r->qp, &cqe);
+	dp_request_discard(c->pools, r);
+}

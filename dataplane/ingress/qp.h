@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The worker's half of a queue pair: private ring state, what is outstanding, open batches. Made by the control
+ * thread, owned by one worker between DP_CMD_QP_ADD and the acknowledgement of its removal. */
+#ifndef DP_INGRESS_QP_H
+#define DP_INGRESS_QP_H
+
+#include "dataplane/request/request.h"
+#include "dataplane/transport/transport.h"
+#include "dataplane/worker.h"
+#include "shm-ring/spsc.h"
+
+struct dp_qp {
+	struct tn_list link;       /* the worker's queue pairs */
+	struct tn_list dirty_link; /* has completions that are not published yet */
+	struct shr_qp_view view;
+	struct shr_sq_cons sq;
+	struct shr_cq_prod cq;
+	struct dp_pollable bell;   /* doorbell_fd in the worker's epoll set */
+	struct tn_list requests;   /* outstanding, also zombies, in ingress order */
+	uint32_t note_cnt;         /* NOTIFY with payload outstanding */
+	struct tn_list *batches;   /* open batches, hashed by number */
+	uint32_t batch_mask, batch_cnt;
+	uint64_t batch_seed;       /* an application cannot aim at one bucket */
+	bool broken;               /* its ring broke the rules: never looked at again */
+	bool broken_told;          /* DP_EVT_CLIENT_BROKEN is on its way */
+	bool closing;              /* QP_DEL or CLIENT_DEL: nothing is drained any more */
+	struct dp_qp_cfg cfg;
+};
+
+/* The open batch of this number; NULL when there is none. */
+struct dp_batch *dp_qp_batch(const struct dp_qp *qp, uint32_t number);
+/* Enter a new batch object under its number. */
+void dp_qp_batch_add(struct dp_qp *qp, struct dp_batch *b);
+/* Its number may be used again; members keep it alive. */
+void dp_qp_batch_close(struct dp_qp *qp, struct dp_batch *b);
+
+/* Nothing of it is in flight and nothing will be taken from it. */
+TN_INLINE bool dp_qp_quiet(const struct dp_qp *qp) { return tn_list_empty(&qp->requests); }
+
+#endif

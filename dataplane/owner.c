@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The attempts of an owner: start one, account for its end, decide what follows (retry, fail over, refresh, give up),
+ * and the owner's own end. Called by flow.c in dispatch order and by transports through dp_attempt_done().
+ * Worker thread. */
+#include "common/assert.h"
+#include "common/clock.h"
+#include "dataplane/completion/classify.h"
+#include "dataplane/worker_state.h"
+
+/* While a refresh is out: ask again after this long (the control thread flies single). */
+#define REFRESH_AGAIN_NS (1 * TN_NS_PER_S)
+
+static struct dp_request *first_request(const struct dp_owner *o)
+{
+	return tn_list_first(&o->requests, struct dp_request, owner_link);
+}
+
+static struct dp_result failure(tn_status status, uint8_t phase, uint8_t reason)
+{
+	return (struct dp_result){ .status = status, .phase = phase, .reason = reason, .nothing_left = true };
+}
+
+/* ---- attempts ---- */
+
+static void count_attempt_start(struct dp_worker *w, const struct dp_attempt *a)
+{
+	w->remote_attempts += a->kind != TN_TRANSPORT_SHM;
+	tn_counter_add(&w->stats.m, TN_C2(TRANSPORT_ATTEMPTS_TOTAL, a->kind, a->op), 1);
+	tn_gauge_add(&w->stats.m, TN_G2(INFLIGHT_ATTEMPTS, a->kind, a->op), 1);
+}
+
+static void count_attempt_end(struct dp_worker *w, struct dp_attempt *a, const struct dp_result *res)
+{
+	struct dp_owner *o = a->owner;
+	enum tn_outcome outcome = TN_OUTCOME_FAILED;
+	if (res->status == TN_OK)
+		outcome = TN_OUTCOME_COMPLETED;
+	else if (a->state == DP_ATTEMPT_CANCELING)
+		outcome = o->end_outcome;
+	else if (res->status == TN_TIMEOUT)
+		outcome = TN_OUTCOME_TIMEOUT;
+	else if (res->status == TN_CANCELED)
+		outcome = TN_OUTCOME_CANCELED;
+	w->remote_attempts -= a->kind != TN_TRANSPORT_SHM;
+	const struct tn_metrics *m = &w->stats.m;
+	tn_counter_add(m, TN_C3(TRANSPORT_ATTEMPT_OUTCOMES_TOTAL, a->kind, a->op, outcome), 1);
+	tn_gauge_add(m, TN_G2(INFLIGHT_ATTEMPTS, a->kind, a->op), -1);
+	if (outcome == TN_OUTCOME_FAILED)
+		tn_counter_add(m, TN_C2(TRANSPORT_ATTEMPT_FAILURES_TOTAL, a->kind, a->op), 1);
+	tn_hist_observe(m, TN_H2(TRANSPORT_ATTEMPT_LATENCY_US, a->kind, a->op), w->now_ns - a->start_ns);
+	struct dp_ending e = {
+		.status = res->status, .outcome = (uint8_t)outcome, .phase = res->phase, .reason = res->reason,
+		.transport = a->kind, .start_ns = a->start_ns, .end_ns = w->now_ns,
+	};
+	o->child_kept |= dp_stats_attempt_end(&w->stats, a, first_request(o), &e);
+}
+
+/* Resolve what the attempt points at; a failure means that no transport was asked. */
+static bool resolve(struct dp_worker *w, struct dp_owner *o, struct dp_attempt *a, struct dp_result *res_out)
+{
+	const struct dp_memory_slot *memory = dp_view_memory_slot(&w->view, o->memory);
+	const struct dp_remote_slot *remote = dp_view_remote_slot(&w->view, o->remote);
+	tn_assert(memory && remote); /* use counts keep both */
+	a->owner = o;
+	a->op = o->op;
+	a->priority = o->priority;
+	a->local = memory->obj->base + o->local_off;
+	a->remote = remote->obj;
+	a->remote_off = o->remote_off;
+	a->bytes = o->bytes;
+	a->deadline_ns = o->deadline_ns;
+	a->start_ns = w->now_ns;
+	if (!a->remote->local)
+		return true;
+	a->segment = dp_view_segment(&w->view, a->remote->segment);
+	if (!a->segment)
+		*res_out = failure(TN_STALE, TN_PHASE_METADATA, TN_REASON_STALE_GENERATION);
+	return a->segment != NULL;
+}
+
+static struct dp_transport *select_transport(struct dp_worker *w, struct dp_owner *o, const struct dp_attempt *a,
+					     struct dp_result *res_out)
+{
+	if (o->candidate_cnt == 0)
+		dp_select_candidates(&w->selector, o, &first_request(o)->sqe, a->remote->local);
+	struct dp_transport *t = dp_select(&w->selector, o, a->remote);
+	if (t)
+		return t;
+	/* Nothing registered can ever serve it, or everything that could is down now. */
+	*res_out = failure(o->candidate_cnt == 0 ? TN_UNSUPPORTED : TN_PEER_DOWN, TN_PHASE_SELECTION, TN_REASON_UNAVAILABLE);
+	o->candidate = 0;
+	dp_stats_selection_failed(&w->stats, first_request(o), o, w->now_ns);
+	return NULL;
+}
+
+static void drop_attempt(struct dp_worker *w, struct dp_attempt *a)
+{
+	if (a->segment)
+		dp_view_segment_slot(&w->view, a->remote->segment)->users--;
+	dp_attempt_free(&w->pools, a);
+}
+
+tn_status dp_owner_try(struct dp_worker *w, struct dp_owner *o, struct dp_result *res_out)
+{
+	struct dp_attempt *a = dp_attempt_new(&w->pools);
+	tn_assert(a); /* as many as requests, and an owner has at most one */
+	*res_out = (struct dp_result){ 0 };
+	struct dp_transport *t = resolve(w, o, a, res_out) ? select_transport(w, o, a, res_out) : NULL;
+	if (!t) {
+		o->attempt_cnt++;
+		dp_attempt_free(&w->pools, a);
+		return res_out->status;
+	}
+	a->transport = t;
+	a->kind = (uint8_t)t->ops->kind;
+	if (a->segment)
+		dp_view_segment_slot(&w->view, a->remote->segment)->users++;
+	dp_attempt_move(&w->pools.states, a, DP_ATTEMPT_ACTIVE);
+	o->attempt = a;
+	tn_status s = t->ops->submit(t, a, res_out);
+	if (s == TN_OK || s != TN_AGAIN) {
+		o->attempt_cnt++;
+		o->attempt_ns = w->now_ns;
+		o->last_transport = a->kind;
+		count_attempt_start(w, a);
+	}
+	if (s != TN_OK) {
+		o->attempt = NULL;
+		if (s != TN_AGAIN) {
+			res_out->status = s;
+			count_attempt_end(w, a, res_out);
+		}
+		drop_attempt(w, a);
+	}
+	return s;
+}
+
+void dp_attempt_done(struct dp_worker *w, struct dp_attempt *a, const struct dp_result *result)
+{
+	struct dp_owner *o = a->owner;
+	struct dp_result res = *result; /* may live in the attempt */
+	bool canceling = a->state == DP_ATTEMPT_CANCELING;
+	count_attempt_end(w, a, &res);
+	dp_apply_remote_unused(w, a->remote);
+	drop_attempt(w, a);
+	o->attempt = NULL;
+	if (o->state == DP_OWNER_DONE) {
+		dp_owner_end(w, o, TN_OUTCOME_CANCELED, TN_CANCELED, 0, 0); /* everything left in it is a zombie */
+		return;
+	}
+	o->last_status = res.status;
+	if (canceling)
+		return; /* inside cancel(): its caller ends the owner */
+	if (res.status == TN_OK)
+		dp_owner_end(w, o, TN_OUTCOME_COMPLETED, TN_OK, 0, 0);
+	else
+		dp_owner_failed(w, o, &res);
+}
+
+/* ---- waiting ---- */
+
+static void set_requests(struct dp_worker *w, struct dp_owner *o, enum dp_request_state to)
+{
+	tn_list_foreach(node, &o->requests) {
+		struct dp_request *r = tn_list_entry(node, struct dp_request, owner_link);
+		if (r->state != DP_REQUEST_ZOMBIE)
+			dp_request_move(&w->pools.states, r, to);
+	}
+}
+
+static void owner_wait(struct dp_worker *w, struct dp_owner *o, enum dp_wait why, uint64_t delay_ns)
+{
+	dp_admission_release(&w->admission, o);
+	dp_owner_move(&w->pools.states, o, DP_OWNER_WAITING);
+	set_requests(w, o, DP_REQUEST_QUEUED);
+	o->wait = (uint8_t)why;
+	o->retry_ns = w->now_ns + delay_ns;
+	dp_heap_set(&w->retries, o, o->retry_ns);
+	tn_list_push_back(&w->waiting, &o->link);
+}
+
+void dp_owner_unwait(struct dp_worker *w, struct dp_owner *o)
+{
+	dp_heap_remove(&w->retries, o);
+	tn_list_unlink(&o->link);
+	o->wait = DP_WAIT_NONE;
+}
+
+void dp_owner_wake(struct dp_worker *w, struct dp_owner *o)
+{
+	if (o->wait == DP_WAIT_REMOTE && o->retry_ns <= w->now_ns) { /* no answer yet */
+		dp_worker_remote_refresh(w, o->remote, o->stale_generation);
+		o->retry_ns = w->now_ns + REFRESH_AGAIN_NS;
+		dp_heap_set(&w->retries, o, o->retry_ns);
+		return;
+	}
+	dp_owner_unwait(w, o);
+	dp_owner_move(&w->pools.states, o, DP_OWNER_QUEUED);
+	dp_admission_push(&w->admission, o, w->now_ns, true);
+}
+
+void dp_owner_remote_changed(struct dp_worker *w, const struct dp_remote *old, const struct dp_remote *now)
+{
+	bool restarted = !tn_id128_eq(&old->session, &now->session);
+	tn_list_foreach(node, &w->waiting) {
+		struct dp_owner *o = tn_list_entry(node, struct dp_owner, link);
+		if (o->wait != DP_WAIT_REMOTE || o->remote != now->handle)
+			continue;
+		if (!restarted && !now->lost && now->generation == o->stale_generation)
+			continue; /* the version we know to be stale, sent before our question arrived */
+		o->retry_ns = UINT64_MAX;
+		dp_owner_wake(w, o);
+	}
+}
+
+void dp_owner_peer_changed(struct dp_worker *w, uint32_t peer_index)
+{
+	tn_list_foreach(node, &w->waiting) {
+		struct dp_owner *o = tn_list_entry(node, struct dp_owner, link);
+		if (o->wait == DP_WAIT_PEER && o->peer_index == peer_index)
+			dp_owner_wake(w, o);
+	}
+}
+
+/* ---- what follows a failure ---- */
+
+static struct dp_decision decide(struct dp_worker *w, struct dp_owner *o, const struct dp_result *res)
+{
+	struct dp_failure f = {
+		.result = res,
+		.op = o->op,
+		.at_most_once = (first_request(o)->sqe.flags & SHR_SQE_AT_MOST_ONCE) != 0,
+		.may_have_left = o->may_have_left,
+		.stale_cnt = o->stale_cnt,
+		.attempts = o->attempt_cnt,
+		.attempts_max = w->tuning.attempts_max,
+		.more_candidates = o->candidate + 1 < o->candidate_cnt && res->phase != TN_PHASE_SELECTION,
+	};
+	struct dp_decision d = dp_classify(&f);
+	o->may_have_left |= o->op == TN_OP_WRITE && !res->nothing_left;
+	o->last_status = res->status;
+	o->last_phase = res->phase;
+	o->last_reason = res->reason;
+	if (w->stopping && d.action != DP_ACTION_END)
+		d = (struct dp_decision){ DP_ACTION_END, TN_CANCELED, TN_PHASE_SHUTDOWN, TN_REASON_CANCELED };
+	return d;
+}
+
+/* The next candidate, at once. OK: under way. AGAIN: it has no room. Else it failed too, with *res_out. */
+static tn_status fail_over(struct dp_worker *w, struct dp_owner *o, struct dp_result *res_out)
+{
+	uint8_t from = o->candidates[o->candidate++];
+	tn_status s = dp_owner_try(w, o, res_out);
+	if (s != TN_OK)
+		return s;
+	uint8_t to = o->candidates[o->candidate];
+	o->failover_cnt++;
+	tn_counter_add(&w->stats.m, TN_C2(TRANSPORT_FAILOVER_TOTAL, from, to), 1);
+	dp_stats_failover(&w->stats, first_request(o), o, from, to, w->now_ns);
+	dp_owner_move(&w->pools.states, o, DP_OWNER_DISPATCHED);
+	return TN_OK;
+}
+
+static void end_failed(struct dp_worker *w, struct dp_owner *o, const struct dp_decision *d)
+{
+	enum tn_outcome outcome = d->status == TN_TIMEOUT ? TN_OUTCOME_TIMEOUT :
+				  d->status == TN_CANCELED ? TN_OUTCOME_CANCELED : TN_OUTCOME_FAILED;
+	dp_owner_end(w, o, outcome, d->status, d->phase, d->reason);
+}
+
+void dp_owner_failed(struct dp_worker *w, struct dp_owner *o, const struct dp_result *res)
+{
+	struct dp_result latest = *res;
+	for (;;) {
+		struct dp_decision d = decide(w, o, &latest);
+		uint64_t delay = dp_backoff_ns(o->attempt_cnt, w->tuning.backoff_base_ns, w->tuning.backoff_max_ns,
+					       tn_rand_u64(&w->rand));
+		bool too_late = w->now_ns + delay >= o->deadline_ns;
+		tn_status s;
+		switch (d.action) {
+		case DP_ACTION_FAILOVER:
+			s = fail_over(w, o, &latest);
+			if (s == TN_OK)
+				return;
+			if (s != TN_AGAIN)
+				continue;
+			owner_wait(w, o, DP_WAIT_BACKOFF, 0);
+			return;
+		case DP_ACTION_RETRY:
+			if (too_late)
+				break; /* better the true reason now than a timeout later */
+			owner_wait(w, o, DP_WAIT_BACKOFF, delay);
+			return;
+		case DP_ACTION_REFRESH_REMOTE:
+			o->stale_cnt++;
+			o->stale_generation = dp_view_remote_slot(&w->view, o->remote)->obj->generation;
+			tn_counter_add(&w->stats.m, TN_C1(SELECTION_EVENTS_TOTAL, TN_SELECTION_METADATA_REFRESH), 1);
+			dp_worker_remote_refresh(w, o->remote, o->stale_generation);
+			owner_wait(w, o, DP_WAIT_REMOTE, REFRESH_AGAIN_NS);
+			return;
+		case DP_ACTION_REFRESH_PEER:
+			if (too_late)
+				break;
+			dp_worker_peer_refresh(w, o->peer_index);
+			owner_wait(w, o, DP_WAIT_PEER, TN_MAX(delay, w->tuning.backoff_base_ns));
+			return;
+		case DP_ACTION_END:
+			break;
+		}
+		end_failed(w, o, &d);
+		return;
+	}
+}
+
+/* ---- the end ---- */
+
+void dp_owner_end(struct dp_worker *w, struct dp_owner *o, enum tn_outcome outcome, tn_status status, uint8_t phase,
+		  uint8_t reason)
+{
+	bool busy = o->attempt != NULL;
+	struct dp_terminal t = {
+		.status = status, .outcome = (uint8_t)outcome, .phase = phase, .reason = reason,
+		.transport = o->last_transport, .attempts = o->attempt_cnt, .failovers = o->failover_cnt, .busy = busy,
+		.child_kept = o->child_kept, .dispatch_ns = o->dispatch_ns, .attempt_ns = o->attempt_ns,
+	};
+	tn_list_foreach(node, &o->requests) {
+		struct dp_request *r = tn_list_entry(node, struct dp_request, owner_link);
+		if (r->state != DP_REQUEST_ZOMBIE)
+			dp_retire(&w->completion, r, &t, w->now_ns);
+		else if (!busy)
+			dp_release(&w->completion, r);
+	}
+	o->request_cnt = 0;
+	if (busy) {
+		dp_owner_move(&w->pools.states, o, DP_OWNER_DONE);
+		return;
+	}
+	if (o->state == DP_OWNER_DISPATCHED || o->state == DP_OWNER_DONE)
+		dp_admission_release(&w->admission, o);
+	dp_owner_free(&w->pools, o);
+}

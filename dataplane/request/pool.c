@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Pools of one worker. calloc of a large array gives untouched zero pages, and the free list hands out recently used
+ * objects first, so an idle worker costs no memory and a busy one stays in cache. One worker. */
+#include "dataplane/request/pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/assert.h"
+#include "dataplane/request/heap.h"
+
+static tn_status slab_init(struct dp_slab *s, size_t bytes, uint32_t cap)
+{
+	char *base = calloc(cap, bytes);
+	if (!base)
+		return TN_NO_MEMORY;
+	*s = (struct dp_slab){ .base = base, .bytes = bytes, .cap = cap };
+	return TN_OK;
+}
+
+TN_INLINE void *slab_take(struct dp_slab *s)
+{
+	void *obj = s->free;
+	if (obj)
+		memcpy(&s->free, obj, sizeof s->free);
+	else if (s->used < s->cap)
+		obj = s->base + (size_t)s->used++ * s->bytes;
+	else
+		return NULL;
+	s->live++;
+	return obj;
+}
+
+TN_INLINE void slab_give(struct dp_slab *s, void *obj)
+{
+	memcpy(obj, &s->free, sizeof s->free);
+	s->free = obj;
+	s->live--;
+}
+
+tn_status dp_pools_init(struct dp_pools *p, uint32_t worker, uint32_t requests, uint32_t notes)
+{
+	*p = (struct dp_pools){ .worker = worker };
+	if (slab_init(&p->requests, sizeof(struct dp_request), requests) != TN_OK ||
+	    slab_init(&p->owners, sizeof(struct dp_owner), requests) != TN_OK ||
+	    slab_init(&p->attempts, sizeof(struct dp_attempt), requests) != TN_OK ||
+	    slab_init(&p->batches, sizeof(struct dp_batch), requests) != TN_OK ||
+	    slab_init(&p->notes, SHR_NOTE_BYTES, notes) != TN_OK) {
+		dp_pools_destroy(p);
+		return TN_NO_MEMORY;
+	}
+	return TN_OK;
+}
+
+void dp_pools_destroy(struct dp_pools *p)
+{
+	free(p->requests.base);
+	free(p->owners.base);
+	free(p->attempts.base);
+	free(p->batches.base);
+	free(p->notes.base);
+	*p = (struct dp_pools){ 0 };
+}
+
+struct dp_request *dp_request_new(struct dp_pools *p)
+{
+	struct dp_request *r = slab_take(&p->requests);
+	if (!r)
+		return NULL;
+	memset(r, 0, sizeof *r);
+	tn_list_init(&r->qp_link);
+	tn_list_init(&r->owner_link);
+	r->timer_slot = DP_HEAP_NONE;
+	r->request_id = dp_request_id_next(p);
+	return r;
+}
+
+struct dp_owner *dp_owner_new(struct dp_pools *p)
+{
+	struct dp_owner *o = slab_take(&p->owners);
+	if (!o)
+		return NULL;
+	memset(o, 0, sizeof *o);
+	tn_list_init(&o->link);
+	tn_list_init(&o->requests);
+	o->retry_slot = DP_HEAP_NONE;
+	return o;
+}
+
+struct dp_attempt *dp_attempt_new(struct dp_pools *p)
+{
+	struct dp_attempt *a = slab_take(&p->attempts);
+	if (!a)
+		return NULL;
+	memset(a, 0, sizeof *a);
+	tn_list_init(&a->t_link);
+	a->attempt_id = ++p->attempt_seq << 6 | p->worker;
+	return a;
+}
+
+struct dp_batch *dp_batch_new(struct dp_pools *p)
+{
+	struct dp_batch *b = slab_take(&p->batches);
+	if (!b)
+		return NULL;
+	memset(b, 0, sizeof *b);
+	tn_list_init(&b->link);
+	return b;
+}
+
+uint8_t *dp_note_new(struct dp_pools *p) { return slab_take(&p->notes); }
+
+void dp_request_free(struct dp_pools *p, struct dp_request *r)
+{
+	tn_assert_debug(r->timer_slot == DP_HEAP_NONE && !tn_list_linked(&r->owner_link) && !tn_list_linked(&r->qp_link));
+	if (r->note)
+		slab_give(&p->notes, r->note);
+	dp_request_move(&p->states, r, DP_REQUEST_FREE);
+	slab_give(&p->requests, r);
+}
+
+void dp_request_discard(struct dp_pools *p, struct dp_request *r)
+{
+	tn_assert_debug(r->state == DP_REQUEST_FREE);
+	if (r->note)
+		slab_give(&p->notes, r->note);
+	slab_give(&p->requests, r);
+}
+
+void dp_owner_free(struct dp_pools *p, struct dp_owner *o)
+{
+	tn_assert_debug(o->retry_slot == DP_HEAP_NONE && !tn_list_linked(&o->link) && tn_list_empty(&o->requests));
+	dp_owner_move(&p->states, o, DP_OWNER_FREE);
+	slab_give(&p->owners, o);
+}
+
+void dp_attempt_free(struct dp_pools *p, struct dp_attempt *a)
+{
+	if (a->state != DP_ATTEMPT_FREE) /* one that no transport accepted never left it */
+		dp_attempt_move(&p->states, a, DP_ATTEMPT_FREE);
+	slab_give(&p->attempts, a);
+}
+
+void dp_batch_free(struct dp_pools *p, struct dp_batch *b)
+{
+	tn_list_unlink(&b->link);
+	slab_give(&p->batches, b);
+}
+
+uint64_t dp_request_serial(const struct dp_pools *p, const struct dp_request *r)
+{
+	uint64_t index = (uint64_t)((const char *)r - p->requests.base) / p->requests.bytes;
+	return (r->request_id & UINT32_MAX) << 24 | index;
+}
+
+struct dp_request *dp_request_by_serial(const struct dp_pools *p, uint64_t serial)
+{
+	uint64_t index = serial & 0xffffffu;
+	if (index >= p->requests.used)
+		return NULL;
+	struct dp_request *r = (struct dp_request *)(void *)(p->requests.base + index * p->requests.bytes);
+	bool same = (r->request_id & UINT32_MAX) == (serial >> 24 & UINT32_MAX);
+	return same && r->state != DP_REQUEST_FREE ? r : NULL;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Where requests, owners, attempts, batches and notice payloads of one worker live: fixed arrays sized at start by
+ * limits/max_requests_per_worker, whose pages are touched only when used. Taking and giving back is a few instructions
+ * and never allocates. One worker. */
+#ifndef DP_REQUEST_POOL_H
+#define DP_REQUEST_POOL_H
+
+#include "dataplane/request/state.h"
+
+/* Objects of one size. A free object's first word links to the next free one. */
+struct dp_slab {
+	char *base;
+	size_t bytes;
+	uint32_t cap, used /* ever taken from the array */, live;
+	void *free;
+};
+
+struct dp_pools {
+	struct dp_slab requests, owners, attempts, batches, notes;
+	struct dp_states states;
+	uint32_t worker;                   /* low 6 bits of every id, so that ids of a process differ */
+	uint64_t request_seq, attempt_seq; /* last number given out */
+};
+
+/* `requests`: how many requests the worker may hold; `notes`: payload buffers. TN_NO_MEMORY. */
+tn_status dp_pools_init(struct dp_pools *p, uint32_t worker, uint32_t requests, uint32_t notes);
+void dp_pools_destroy(struct dp_pools *p); /* accepts a zeroed object */
+
+/* NULL when the pool is empty. New objects are zeroed, lists initialised, heap slots empty, state FREE. */
+struct dp_request *dp_request_new(struct dp_pools *p);
+struct dp_owner *dp_owner_new(struct dp_pools *p);
+struct dp_attempt *dp_attempt_new(struct dp_pools *p);
+struct dp_batch *dp_batch_new(struct dp_pools *p);
+uint8_t *dp_note_new(struct dp_pools *p); /* SHR_NOTE_BYTES, not zeroed */
+
+/* Give back. Requests, owners and attempts move to FREE here. A request's note goes with it. */
+void dp_request_free(struct dp_pools *p, struct dp_request *r);
+void dp_request_discard(struct dp_pools *p, struct dp_request *r); /* one that never left state FREE */
+void dp_owner_free(struct dp_pools *p, struct dp_owner *o);
+void dp_attempt_free(struct dp_pools *p, struct dp_attempt *a);
+void dp_batch_free(struct dp_pools *p, struct dp_batch *b);
+
+/* The next request id (also for a request that is refused before it gets an object). */
+TN_INLINE uint64_t dp_request_id_next(struct dp_pools *p) { return ++p->request_seq << 6 | p->worker; }
+
+/* A number that finds a living request again (24 bits of index, 32 of its id), and the request or NULL when it ended. */
+uint64_t dp_request_serial(const struct dp_pools *p, const struct dp_request *r);
+struct dp_request *dp_request_by_serial(const struct dp_pools *p, uint64_t serial);
+
+TN_INLINE uint32_t dp_pool_room(const struct dp_slab *s) { return s->cap - s->live; }
+
+#endif

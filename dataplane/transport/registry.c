@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The one list of built-in transports. A new one is a row here, a kind in common/domain.h and a folder. */
+#include "dataplane/transport/registry.h"
+
+struct row { const struct dp_transport_ops *ops; enum tn_config_key enable; };
+
+static const struct row rows[] = {
+	{ &dp_shm_ops, TN_CFG_SHM_ENABLE },
+#if DP_WITH_TCP
+	{ &dp_tcp_ops, TN_CFG_TCP_ENABLE },
+#endif
+};
+TN_STATIC_ASSERT(TN_ARRAY_LEN(rows) <= TN_TRANSPORT_CNT, "one transport per kind");
+
+uint32_t dp_registry_list(const struct tn_config *cfg, const struct dp_transport_ops *out[static TN_TRANSPORT_CNT])
+{
+	uint32_t cnt = 0;
+	for (unsigned i = 0; i < TN_ARRAY_LEN(rows); i++)
+		if (tn_config_bool(cfg, rows[i].enable))
+			out[cnt++] = rows[i].ops;
+	return cnt;
+}
+
+uint32_t dp_registry_mask(const struct tn_config *cfg)
+{
+	const struct dp_transport_ops *ops[TN_TRANSPORT_CNT];
+	uint32_t cnt = dp_registry_list(cfg, ops), mask = 0;
+	for (uint32_t i = 0; i < cnt; i++)
+		mask |= UINT32_C(1) << ops[i]->kind;
+	return mask;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The transports of this build that the config enables, fastest first. Set-up time. */
+#ifndef DP_TRANSPORT_REGISTRY_H
+#define DP_TRANSPORT_REGISTRY_H
+
+#include "common/config.h"
+#include "dataplane/transport/transport.h"
+
+/* Fills out[] with up to TN_TRANSPORT_CNT tables; returns how many. */
+uint32_t dp_registry_list(const struct tn_config *cfg, const struct dp_transport_ops *out[static TN_TRANSPORT_CNT]);
+/* Bits (1 << enum tn_transport) of the same, for the telemetry header. */
+uint32_t dp_registry_mask(const struct tn_config *cfg);
+
+#endif

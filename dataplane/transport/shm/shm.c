@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Transport shm: both ends are memory of this host that the data plane has mapped; one copy, done by the worker in
+ * slices. Requests of at most one slice go first, then one slice of the large ones in turn, so that nobody waits
+ * behind more than one slice. Nothing of an attempt can land after it ended: every end is fenced. Worker thread. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/assert.h"
+#include "common/config.h"
+#include "common/metrics.h"
+#include "dataplane/segment/view.h"
+#include "dataplane/transport/shm/copy.h"
+#include "dataplane/transport/transport.h"
+
+#define DONE_MAX 64u
+
+struct shm {
+	struct dp_transport base;
+	struct tn_list small, large; /* dp_attempt.t_link */
+	uint64_t slice_bytes, nontemporal_min_bytes;
+	dp_copy_fn nontemporal;
+	const struct tn_metrics *m;
+};
+
+static struct shm *self(struct dp_transport *t) { return tn_container_of(t, struct shm, base); }
+
+static tn_status shm_create(struct dp_worker *w, struct dp_transport **out)
+{
+	struct shm *s = calloc(1, sizeof *s);
+	if (!s)
+		return TN_NO_MEMORY;
+	const struct tn_config *cfg = dp_worker_config(w);
+	s->base = (struct dp_transport){ .ops = &dp_shm_ops, .worker = w, .up = true };
+	tn_list_init(&s->small);
+	tn_list_init(&s->large);
+	s->slice_bytes = tn_config_u64(cfg, TN_CFG_SHM_SLICE_BYTES);
+	s->nontemporal_min_bytes = tn_config_u64(cfg, TN_CFG_SHM_NONTEMPORAL_MIN_BYTES);
+	s->nontemporal = dp_copy_nontemporal();
+	s->m = dp_worker_metrics(w);
+	*out = &s->base;
+	return TN_OK;
+}
+
+static void shm_destroy(struct dp_transport *t)
+{
+	if (t)
+		free(self(t));
+}
+
+static enum dp_reach shm_reach(const struct dp_transport *t, const struct dp_remote *remote)
+{
+	(void)t;
+	return remote->local ? DP_REACH_READY : DP_REACH_NO;
+}
+
+static tn_status refuse(struct dp_result *result, tn_status status, uint8_t reason)
+{
+	*result = (struct dp_result){ .status = status, .phase = TN_PHASE_SUBMIT, .reason = reason, .nothing_left = true };
+	return status;
+}
+
+/* Every buffer that the range touches must exist and grant the right: the segment may be newer than what was opened. */
+static tn_status shm_submit(struct dp_transport *t, struct dp_attempt *a, struct dp_result *result)
+{
+	struct shm *s = self(t);
+	const struct dp_segment *seg = a->segment;
+	uint32_t right = a->op == TN_OP_READ ? SHR_RIGHT_REMOTE_READ : SHR_RIGHT_REMOTE_WRITE;
+	uint32_t i = dp_segment_buffer_at(seg, a->remote_off);
+	if (i == UINT32_MAX || a->remote_off > seg->bytes || a->bytes > seg->bytes - a->remote_off)
+		return refuse(result, TN_RANGE, TN_REASON_PROTOCOL);
+	for (; i < seg->buffer_cnt && seg->buffers[i].segment_off < a->remote_off + a->bytes; i++)
+		if (!(seg->buffers[i].rights & right))
+			return refuse(result, TN_PERMISSION, TN_REASON_PROTOCOL);
+	a->t_next = a->t_done = 0;
+	a->t_priv = NULL;
+	tn_list_push_back(a->bytes <= s->slice_bytes ? &s->small : &s->large, &a->t_link);
+	return TN_OK;
+}
+
+/* Copies up to `bytes` from where the attempt stands; walks over buffer ends. */
+static void copy_slice(struct shm *s, struct dp_attempt *a, uint64_t bytes)
+{
+	const struct dp_segment *seg = a->segment;
+	dp_copy_fn copy = a->bytes >= s->nontemporal_min_bytes ? s->nontemporal : NULL;
+	uint64_t end = a->t_done + TN_MIN(bytes, a->bytes - a->t_done);
+	uint32_t i = dp_segment_buffer_at(seg, a->remote_off + a->t_done);
+	while (a->t_done < end) {
+		tn_assert_debug(i < seg->buffer_cnt);
+		const struct dp_buffer *b = &seg->buffers[i++];
+		uint64_t off = a->remote_off + a->t_done - b->segment_off;
+		size_t n = (size_t)TN_MIN(end - a->t_done, b->bytes - off);
+		uint8_t *local = a->local + a->t_done, *remote = b->base + off;
+		uint8_t *dst = a->op == TN_OP_READ ? local : remote, *src = a->op == TN_OP_READ ? remote : local;
+		if (copy && dst != src)
+			copy(dst, src, n);
+		else
+			memmove(dst, src, n); /* an application may name the same memory on both sides */
+		a->t_done += n;
+	}
+	a->t_next = a->t_done;
+}
+
+static void finish(struct shm *s, struct dp_attempt *a, const struct dp_result *res)
+{
+	enum tn_result outcome = res->status == TN_OK ? TN_RESULT_SUCCESS : TN_RESULT_FAILURE;
+	uint64_t took = dp_worker_now(s->base.worker) - a->start_ns;
+	tn_counter_add(s->m, TN_C2(SHM_COPIES_TOTAL, a->op, outcome), 1);
+	tn_hist_observe(s->m, TN_H2(SHM_COPY_LATENCY_US, a->op, outcome), took);
+	dp_attempt_done(s->base.worker, a, res);
+}
+
+static uint32_t shm_progress(struct dp_transport *t, uint64_t now_ns, uint32_t budget)
+{
+	(void)now_ns;
+	struct shm *s = self(t);
+	struct dp_attempt *done[DONE_MAX + 1];
+	uint32_t cnt = 0, moved = 0;
+	budget = TN_MIN(budget, DONE_MAX);
+	for (uint64_t bytes = 0; cnt < budget && !tn_list_empty(&s->small) && bytes < s->slice_bytes * 4;) {
+		struct dp_attempt *a = tn_list_entry(tn_list_pop_front(&s->small), struct dp_attempt, t_link);
+		struct dp_attempt *next = tn_list_first(&s->small, struct dp_attempt, t_link);
+		if (next)
+			TN_PREFETCH(next->op == TN_OP_WRITE ? (const void *)next->local : (const void *)next);
+		copy_slice(s, a, a->bytes);
+		bytes += a->bytes;
+		done[cnt++] = a;
+	}
+	moved += cnt;
+	struct dp_attempt *a = tn_list_first(&s->large, struct dp_attempt, t_link);
+	if (a) {
+		tn_list_unlink(&a->t_link);
+		copy_slice(s, a, s->slice_bytes);
+		if (a->t_done == a->bytes)
+			done[cnt++] = a;
+		else
+			tn_list_push_back(&s->large, &a->t_link);
+		moved++;
+	}
+	if (cnt == 0)
+		return moved;
+	dp_worker_refresh_now(s->base.worker); /* the copies took time; their ends share one reading */
+	for (uint32_t i = 0; i < cnt; i++) {
+		struct dp_result ok = { .status = TN_OK, .bytes = done[i]->bytes };
+		finish(s, done[i], &ok);
+	}
+	return moved;
+}
+
+/* A slice never runs while others are called, so the end is always at once. */
+static void shm_cancel(struct dp_transport *t, struct dp_attempt *a)
+{
+	tn_list_unlink(&a->t_link);
+	struct dp_result res = {
+		.status = TN_CANCELED, .phase = TN_PHASE_POLL, .reason = TN_REASON_CANCELED, .nothing_left = a->t_done == 0,
+		.fenced = true, .bytes = a->t_done,
+	};
+	finish(self(t), a, &res);
+}
+
+static uint64_t shm_next_timer_ns(const struct dp_transport *t)
+{
+	(void)t;
+	return UINT64_MAX;
+}
+
+static bool shm_busy(const struct dp_transport *t)
+{
+	const struct shm *s = (const struct shm *)(const void *)t; /* base is its first member */
+	return !tn_list_empty(&s->small) || !tn_list_empty(&s->large);
+}
+
+const struct dp_transport_ops dp_shm_ops = {
+	.kind = TN_TRANSPORT_SHM,
+	.create = shm_create,
+	.destroy = shm_destroy,
+	.reach = shm_reach,
+	.submit = shm_submit,
+	.progress = shm_progress,
+	.cancel = shm_cancel,
+	.next_timer_ns = shm_next_timer_ns,
+	.busy = shm_busy,
+};

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The worker: its life, its loop, and what it offers to its transports. dp_worker_step() is the pipeline, one line per
+ * stage; it needs no thread, so tests and the simulator call it with their own time. */
+#include "dataplane/worker.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "common/assert.h"
+#include "common/clock.h"
+#include "dataplane/transport/registry.h"
+#include "dataplane/worker_state.h"
+#include "shm-ring/doorbell.h"
+#include "shm-ring/telemetry.h"
+
+#define TRANSPORT_BUDGET 64u
+#define NOTE_BUFFERS 1024u
+#define PUBLISH_NS (1 * TN_NS_PER_MS)
+#define STUCK_SCAN_NS (100 * TN_NS_PER_MS)
+#define SLEEP_MAX_NS (100 * TN_NS_PER_MS)
+
+/* ---- the loop ---- */
+
+static uint32_t drain_all(struct dp_worker *w)
+{
+	uint32_t done = 0;
+	tn_list_foreach(node, &w->qps) {
+		struct dp_qp *qp = tn_list_entry(node, struct dp_qp, link);
+		if (tn_unlikely(qp->broken)) {
+			struct dp_evt evt = { .kind = DP_EVT_CLIENT_BROKEN, .num = qp->cfg.client_id };
+			qp->broken_told = qp->broken_told || dp_worker_tell(w, &evt) == TN_OK;
+		} else if (!qp->closing) {
+			done += dp_flow_ingest(w, qp);
+		}
+	}
+	/* The first one is the last one next time. */
+	if (done && w->qps.next->next != &w->qps) {
+		struct tn_list *first = tn_list_pop_front(&w->qps);
+		tn_list_push_back(&w->qps, first);
+	}
+	return done;
+}
+
+static uint32_t progress_transports(struct dp_worker *w)
+{
+	uint32_t done = 0;
+	for (uint32_t i = 0; i < w->transport_cnt; i++)
+		done += w->transports[i]->ops->progress(w->transports[i], w->now_ns, TRANSPORT_BUDGET);
+	return done;
+}
+
+static void publish(struct dp_worker *w)
+{
+	struct shr_worker_shm *b = w->stats.block;
+	const struct dp_states *st = &w->pools.states;
+	uint64_t oldest = UINT64_MAX;
+	uint32_t lanes = 0, up = 0;
+	tn_list_foreach(node, &w->qps) {
+		const struct dp_qp *qp = tn_list_entry(node, struct dp_qp, link);
+		const struct dp_request *r = tn_list_first(&qp->requests, struct dp_request, qp_link);
+		if (r)
+			oldest = TN_MIN(oldest, r->ingress_ns);
+	}
+	for (uint32_t i = 0; i < w->transport_cnt; i++) {
+		const struct dp_transport *t = w->transports[i];
+		up |= (uint32_t)t->up << t->ops->kind;
+		if (t->ops->lane_cnt)
+			lanes += t->ops->lane_cnt(t, UINT32_MAX);
+	}
+	tn_store_relaxed64(&b->oldest_work_ns, oldest == UINT64_MAX ? 0 : oldest);
+	tn_store_relaxed64(&b->loop_ns, w->now_ns);
+	tn_store_relaxed64(&b->busy_ns, w->busy_ns);
+	tn_store_relaxed64(&b->idle_ns, w->idle_ns);
+	tn_store_relaxed64(&b->last_progress_ns, w->last_work_ns);
+	tn_store_relaxed32(&b->inflight, st->request[DP_REQUEST_QUEUED] + st->request[DP_REQUEST_RUNNING]);
+	tn_store_relaxed32(&b->queued, w->admission.queued);
+	tn_store_relaxed64(&b->outstanding_bytes, w->admission.window.bytes);
+	tn_store_relaxed32(&b->batches, w->pools.batches.live);
+	tn_store_relaxed32(&b->lanes, lanes);
+	tn_store_relaxed32(&b->transports_up, up);
+	tn_gauge_set(&w->stats.m, TN_G1(WORKER_LAST_PROGRESS_TIMESTAMP_SECONDS, TN_WORKER_KIND_PROGRESS), w->last_work_ns);
+	dp_stats_follow_switch(&w->stats);
+	w->last_publish_ns = w->now_ns;
+}
+
+static void account(struct dp_worker *w, uint32_t work, uint64_t start_ns)
+{
+	uint64_t took = w->loop_ns ? w->now_ns - w->loop_ns : 0;
+	w->loop_ns = w->now_ns;
+	if (work) {
+		w->busy_ns += took;
+		w->last_work_ns = w->now_ns;
+	} else {
+		w->idle_ns += took;
+	}
+	if (start_ns - w->last_publish_ns >= PUBLISH_NS)
+		publish(w);
+	if (start_ns - w->last_stuck_ns >= STUCK_SCAN_NS) {
+		dp_flow_report_stuck(w);
+		w->last_stuck_ns = start_ns;
+	}
+	if (w->evt_ring) {
+		w->evt_ring = false;
+		(void)!write(w->evt_fd, &(uint64_t){ 1 }, sizeof(uint64_t)); /* full counter: it is readable already */
+	}
+}
+
+uint32_t dp_worker_step(struct dp_worker *w, uint64_t now_ns)
+{
+	uint32_t work = 0;
+	w->now_ns = TN_MAX(now_ns, w->now_ns);
+	uint64_t start_ns = w->now_ns;
+	work += dp_apply_commands(w);
+	work += dp_poller_spin(&w->poller, w->remote_attempts > 0 || w->idle_turn);
+	work += drain_all(w);
+	work += dp_flow_timers(w);
+	work += dp_notice_send_ready(w);
+	work += dp_flow_dispatch(w);
+	work += progress_transports(w);
+	work += dp_cq_flush(&w->completion);
+	work += dp_apply_quiesce(w);
+	if (work)
+		dp_worker_refresh_now(w);
+	account(w, work, start_ns);
+	w->idle_turn = work == 0;
+	return work;
+}
+
+uint64_t dp_worker_next_ns(const struct dp_worker *w)
+{
+	uint64_t next = TN_MIN(dp_heap_next_ns(&w->deadlines), dp_heap_next_ns(&w->retries));
+	for (uint32_t i = 0; i < w->transport_cnt; i++) {
+		const struct dp_transport *t = w->transports[i];
+		next = TN_MIN(next, t->ops->busy(t) ? w->now_ns : t->ops->next_timer_ns(t));
+	}
+	if (!tn_list_empty(&w->quiescing) || !tn_list_empty(&w->completion.notes))
+		next = TN_MIN(next, w->now_ns + TN_NS_PER_MS);
+	return next;
+}
+
+/* ---- sleeping ---- */
+
+static bool something_waits(const struct dp_worker *w)
+{
+	if (shr_mailbox_pending(&w->cmds))
+		return true;
+	tn_list_foreach(node, &w->qps) {
+		const struct dp_qp *qp = tn_list_entry(node, struct dp_qp, link);
+		if (!qp->broken && !qp->closing && shr_sq_pending(&qp->sq))
+			return true;
+	}
+	return false;
+}
+
+static void arm(struct dp_worker *w, bool on)
+{
+	tn_store_relaxed32(&w->armed, on);
+	tn_list_foreach(node, &w->qps) {
+		tn_a32 *armed = &tn_list_entry(node, struct dp_qp, link)->view.qp->sq_armed.value;
+		if (on)
+			shr_doorbell_arm(armed);
+		else
+			shr_doorbell_disarm(armed);
+	}
+}
+
+/* Entries that wait for completion slots or pool room are no reason to stay awake; the application rings or the timer
+ * comes, and until then they are looked at every millisecond. */
+static uint64_t sleep_limit(const struct dp_worker *w, bool waits)
+{
+	uint64_t next = dp_worker_next_ns(w);
+	uint64_t limit = waits ? TN_NS_PER_MS : SLEEP_MAX_NS;
+	return TN_MIN(tn_remaining_ns(next, w->now_ns), limit);
+}
+
+static void idle(struct dp_worker *w)
+{
+	if (w->busy_mode || w->now_ns - w->last_work_ns < w->spin_ns || dp_worker_next_ns(w) <= w->now_ns) {
+		tn_cpu_relax();
+		return;
+	}
+	/* A ring that had entries a moment ago and gave none is blocked, not quiet. */
+	bool blocked = something_waits(w);
+	publish(w);
+	arm(w, true);
+	shr_doorbell_arm_fence(); /* [D1] armed before the re-check */
+	if (blocked || !something_waits(w)) {
+		uint64_t before = w->now_ns;
+		uint32_t served = dp_poller_sleep(&w->poller, sleep_limit(w, blocked));
+		w->now_ns = tn_now_ns();
+		w->idle_ns += w->now_ns - before;
+		w->loop_ns = w->now_ns;
+		if (served)
+			w->last_work_ns = w->now_ns; /* something will follow: spin for it */
+	}
+	arm(w, false);
+}
+
+static void *thread_main(void *arg)
+{
+	struct dp_worker *w = arg;
+	tn_store_relaxed32(&w->stats.block->alive, 1);
+	w->now_ns = w->last_work_ns = tn_now_ns();
+	while (!w->stopped && !tn_load_relaxed32(&w->abort)) {
+		if (dp_worker_step(w, tn_now_ns()) == 0)
+			idle(w);
+	}
+	publish(w);
+	tn_store_relaxed32(&w->stats.block->alive, 0);
+	return NULL;
+}
+
+/* ---- life ---- */
+
+static tn_status make_admission(struct dp_worker *w)
+{
+	const struct tn_config *c = w->config;
+	struct dp_admission_cfg cfg = {
+		.targets = w->view.peer_cap + 1,
+		.quantum_bytes = tn_config_u64(c, TN_CFG_ADMISSION_QUANTUM_BYTES),
+		.window_owners = (uint32_t)tn_config_u64(c, TN_CFG_ADMISSION_WINDOW_OWNERS),
+		.peer_window_owners = (uint32_t)tn_config_u64(c, TN_CFG_ADMISSION_PEER_WINDOW_OWNERS),
+		.window_bytes = tn_config_u64(c, TN_CFG_ADMISSION_WINDOW_BYTES),
+		.peer_window_bytes = tn_config_u64(c, TN_CFG_ADMISSION_PEER_WINDOW_BYTES),
+	};
+	return dp_admission_init(&w->admission, &cfg, &w->stats.m);
+}
+
+static tn_status make_transports(struct dp_worker *w)
+{
+	const struct dp_transport_ops *listed[TN_TRANSPORT_CNT] = { 0 };
+	const struct dp_transport_ops *const *ops = w->env->transports;
+	uint32_t cnt = 0;
+	if (!ops) {
+		cnt = dp_registry_list(w->config, listed);
+		ops = listed;
+	} else {
+		while (cnt < TN_TRANSPORT_CNT && ops[cnt])
+			cnt++;
+	}
+	for (uint32_t i = 0; i < cnt; i++) {
+		struct dp_transport *t;
+		tn_status s = ops[i]->create(w, &t);
+		if (s == TN_UNSUPPORTED)
+			continue; /* not on this host: the others serve */
+		if (s != TN_OK)
+			return s;
+		w->transports[w->transport_cnt++] = t;
+		w->selector.by_kind[ops[i]->kind] = t;
+		w->ingress.transports |= UINT32_C(1) << ops[i]->kind;
+	}
+	return TN_OK;
+}
+
+static void wake_ready(struct dp_pollable *p, uint32_t events)
+{
+	uint64_t sink;
+	(void)events;
+	(void)!read(p->fd, &sink, sizeof sink);
+}
+
+static tn_status make_mail(struct dp_worker *w)
+{
+	w->wake = (struct dp_pollable){ .ready = wake_ready, .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
+	w->evt_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (w->wake.fd < 0 || w->evt_fd < 0)
+		return tn_status_from_errno(errno);
+	tn_status s;
+	if ((s = shr_mailbox_create(&w->cmds, sizeof(struct dp_cmd), DP_MAILBOX_ENTRIES)) != TN_OK ||
+	    (s = shr_mailbox_create(&w->evts, sizeof(struct dp_evt), DP_MAILBOX_ENTRIES)) != TN_OK ||
+	    (s = dp_poller_add(&w->poller, &w->wake, EPOLLIN, false)) != TN_OK)
+		return s;
+	w->quiesces = calloc(DP_QUIESCE_MAX, sizeof *w->quiesces);
+	if (!w->quiesces)
+		return TN_NO_MEMORY;
+	for (uint32_t i = 0; i < DP_QUIESCE_MAX; i++)
+		tn_list_push_back(&w->quiesce_free, &w->quiesces[i].link);
+	return TN_OK;
+}
+
+void dp_worker_tune(struct dp_worker *w, const struct tn_config *cfg)
+{
+	if (!cfg)
+		return;
+	w->config = w->selector.config = cfg;
+	w->tuning = (struct dp_tuning){
+		.attempts_max = (uint32_t)tn_config_u64(cfg, TN_CFG_RETRY_MAX_ATTEMPTS),
+		.backoff_base_ns = tn_config_ns(cfg, TN_CFG_RETRY_BASE_DELAY_MS),
+		.backoff_max_ns = tn_config_ns(cfg, TN_CFG_RETRY_MAX_DELAY_MS),
+	};
+	dp_stats_tune(&w->stats, cfg);
+}
+
+static void set_cold(struct dp_worker *w)
+{
+	const struct tn_config *c = w->config;
+	w->ingress.max_request_bytes = tn_config_u64(c, TN_CFG_LIMITS_MAX_REQUEST_BYTES);
+	w->ingress.default_deadline_ns = tn_config_ns(c, TN_CFG_DEADLINE_DEFAULT_MS);
+	w->ingress.max_deadline_ns = tn_config_ns(c, TN_CFG_DEADLINE_MAX_MS);
+	w->ingress.policy_cnt = tn_config_policy_cnt(c);
+	w->merge = tn_config_bool(c, TN_CFG_ADMISSION_MERGE);
+	w->merge_max_bytes = tn_config_u64(c, TN_CFG_ADMISSION_MERGE_MAX_BYTES);
+	w->busy_mode = tn_config_enum(c, TN_CFG_POLL_MODE) == TN_POLL_MODE_BUSY;
+	w->spin_ns = tn_config_ns(c, TN_CFG_POLL_SPIN_US);
+}
+
+static tn_status make_parts(struct dp_worker *w, uint64_t seed)
+{
+	uint32_t requests = (uint32_t)tn_config_u64(w->config, TN_CFG_LIMITS_MAX_REQUESTS_PER_WORKER);
+	tn_status s;
+	if ((s = dp_stats_init(&w->stats, w->env->telemetry, w->index, w->config, seed)) != TN_OK ||
+	    (s = dp_view_init(&w->view, w->config, tn_rand_u64(&w->rand))) != TN_OK ||
+	    (s = dp_pools_init(&w->pools, w->index, requests, NOTE_BUFFERS)) != TN_OK ||
+	    (s = dp_heap_init(&w->deadlines, requests, offsetof(struct dp_request, timer_slot))) != TN_OK ||
+	    (s = dp_heap_init(&w->retries, requests, offsetof(struct dp_owner, retry_slot))) != TN_OK ||
+	    (s = make_admission(w)) != TN_OK || (s = dp_poller_init(&w->poller)) != TN_OK || (s = make_mail(w)) != TN_OK)
+		return s;
+	dp_completion_init(&w->completion, &w->pools, &w->deadlines, &w->view, &w->stats);
+	w->selector.m = &w->stats.m;
+	dp_worker_tune(w, w->config);
+	return make_transports(w);
+}
+
+tn_status dp_worker_new(const struct dp_worker_env *env, uint32_t index, struct dp_worker **out)
+{
+	struct dp_worker *w = aligned_alloc(TN_CACHE_LINE, (sizeof *w + TN_CACHE_LINE - 1) / TN_CACHE_LINE * TN_CACHE_LINE);
+	if (!w)
+		return TN_NO_MEMORY;
+	memset(w, 0, sizeof *w);
+	w->env = env;
+	w->config = env->config;
+	w->index = index;
+	w->poller.epfd = w->wake.fd = w->evt_fd = -1;
+	w->cpu = UINT32_MAX;
+	tn_list_init(&w->qps);
+	tn_list_init(&w->waiting);
+	tn_list_init(&w->orphans);
+	tn_list_init(&w->quiescing);
+	tn_list_init(&w->quiesce_free);
+	/* Seeds from the session, which is random on a host and given in the simulator. */
+	uint64_t seed;
+	memcpy(&seed, env->session.b, sizeof seed);
+	tn_rand_seed(&w->rand, seed + index);
+	set_cold(w);
+	tn_status s = make_parts(w, seed ^ (uint64_t)index << 56);
+	if (s != TN_OK) {
+		dp_worker_free(w);
+		return s;
+	}
+	*out = w;
+	return TN_OK;
+}
+
+void dp_worker_free(struct dp_worker *w)
+{
+	if (!w)
+		return;
+	for (uint32_t i = w->transport_cnt; i-- > 0;)
+		w->transports[i]->ops->destroy(w->transports[i]);
+	shr_mailbox_destroy(&w->cmds);
+	shr_mailbox_destroy(&w->evts);
+	free(w->quiesces);
+	if (w->wake.fd >= 0)
+		close(w->wake.fd);
+	if (w->evt_fd >= 0)
+		close(w->evt_fd);
+	dp_poller_destroy(&w->poller);
+	dp_admission_destroy(&w->admission);
+	dp_heap_destroy(&w->retries);
+	dp_heap_destroy(&w->deadlines);
+	dp_pools_destroy(&w->pools);
+	dp_view_destroy(&w->view);
+	dp_stats_destroy(&w->stats);
+	free(w);
+}
+
+static tn_status make_attr(pthread_attr_t *attr, uint32_t cpu)
+{
+	int err = pthread_attr_init(attr);
+	if (err)
+		return tn_status_from_errno(err);
+	if (cpu == UINT32_MAX)
+		return TN_OK;
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	if (cpu < CPU_SETSIZE)
+		CPU_SET(cpu, &set);
+	err = pthread_attr_setaffinity_np(attr, sizeof set, &set);
+	if (err)
+		pthread_attr_destroy(attr);
+	return tn_status_from_errno(err);
+}
+
+tn_status dp_worker_start(struct dp_worker *w, uint32_t cpu)
+{
+	pthread_attr_t attr;
+	tn_status s = make_attr(&attr, cpu);
+	if (s != TN_OK)
+		return s;
+	w->cpu = cpu;
+	w->real_time = true;
+	tn_store_relaxed32(&w->stats.block->cpu, cpu);
+	/* The thread inherits a mask that blocks everything: signals belong to the control thread. */
+	sigset_t all, old;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	int err = pthread_create(&w->thread, &attr, thread_main, w);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	if (err)
+		return tn_status_from_errno(err);
+	w->started = true;
+	char name[16];
+	snprintf(name, sizeof name, "tent-w%u", w->index % 1000u);
+	pthread_setname_np(w->thread, name);
+	return TN_OK;
+}
+
+void dp_worker_join(struct dp_worker *w, uint64_t deadline_ns)
+{
+	if (!w->started)
+		return;
+	struct timespec until = {
+		.tv_sec = (time_t)(deadline_ns / TN_NS_PER_S), .tv_nsec = (long)(deadline_ns % TN_NS_PER_S),
+	};
+	if (pthread_clockjoin_np(w->thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
+		/* Not quiet in time: leave the loop as it is. One iteration is bounded, so this join is, too. */
+		tn_store_relaxed32(&w->abort, 1);
+		(void)!write(w->wake.fd, &(uint64_t){ 1 }, sizeof(uint64_t));
+		pthread_join(w->thread, NULL);
+	}
+	w->started = false;
+}
+
+/* ---- mailboxes ---- */
+
+tn_status dp_worker_post(struct dp_worker *w, const struct dp_cmd *cmd)
+{
+	if (!shr_mailbox_push(&w->cmds, cmd))
+		return TN_AGAIN;
+	shr_doorbell_publish_fence(); /* [D1] published before armed is read */
+	if (shr_doorbell_is_armed(&w->armed))
+		(void)!write(w->wake.fd, &(uint64_t){ 1 }, sizeof(uint64_t));
+	return TN_OK;
+}
+
+tn_status dp_worker_take(struct dp_worker *w, struct dp_evt *evt_out)
+{
+	return shr_mailbox_pop(&w->evts, evt_out) ? TN_OK : TN_AGAIN;
+}
+
+int dp_worker_event_fd(const struct dp_worker *w) { return w->evt_fd; }
+
+tn_status dp_worker_tell(struct dp_worker *w, const struct dp_evt *evt)
+{
+	struct dp_evt e = *evt;
+	e.worker = w->index;
+	if (!shr_mailbox_push(&w->evts, &e))
+		return TN_AGAIN;
+	w->evt_ring = true;
+	return TN_OK;
+}

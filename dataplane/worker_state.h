@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What one worker owns: the parts of its stages, side by side. Only the files that know the order of the stages include
+ * this: worker.c (life and loop), flow.c and owner.c (the way of an owner through the stages), notice.c (the way of a notification)
+ * and apply.c (commands). Stages never see it. */
+#ifndef DP_WORKER_STATE_H
+#define DP_WORKER_STATE_H
+
+#include <pthread.h>
+
+#include "common/rand.h"
+#include "dataplane/admission/queue.h"
+#include "dataplane/completion/retire.h"
+#include "dataplane/ingress/sq_drain.h"
+#include "dataplane/poller.h"
+#include "dataplane/selection/selector.h"
+#include "dataplane/transport/transport.h"
+#include "dataplane/worker.h"
+#include "shm-ring/mailbox.h"
+
+#define DP_MAILBOX_ENTRIES 1024u
+#define DP_QUIESCE_MAX 1024u
+
+/* A command whose effect is not complete yet. */
+struct dp_quiesce {
+	struct tn_list link;
+	struct dp_cmd cmd;
+	uint32_t refs;             /* REMOTE_SET: attempts and notices that still use the replaced object (cmd.ptr) */
+	bool done;                 /* complete; only the acknowledgement is due */
+};
+
+struct dp_tuning { /* hot values */
+	uint32_t attempts_max;
+	uint64_t backoff_base_ns, backoff_max_ns;
+};
+
+struct dp_worker {
+	const struct dp_worker_env *env;
+	const struct tn_config *config;
+	uint32_t index;
+	uint64_t now_ns;
+	bool real_time;            /* read the clock again inside a step; false when time is the caller's */
+	bool stopping, stopped;
+
+	/* the stages, in the order of the flow */
+	struct tn_list qps;        /* struct dp_qp.link; rotated for fairness */
+	struct dp_ingress_cfg ingress;
+	bool merge;
+	uint64_t merge_max_bytes;
+	struct dp_view view;
+	struct dp_pools pools;
+	struct dp_heap deadlines;  /* requests */
+	struct dp_heap retries;    /* owners that wait */
+	struct tn_list waiting;    /* the same owners, for wake-up by REMOTE_SET and PEER_SET */
+	struct dp_admission admission;
+	struct dp_selector selector;
+	struct dp_transport *transports[TN_TRANSPORT_CNT];
+	uint32_t transport_cnt;
+	struct dp_completion completion;
+	struct tn_list orphans;    /* notices that outlived their queue pair's interest (dp_request.qp_link) */
+	struct dp_stats stats;
+	struct dp_tuning tuning;
+	struct tn_rand rand;
+	uint64_t note_clock;       /* of the last notice sent; see notice.c */
+	uint32_t remote_attempts;  /* in flight on transports with sockets */
+
+	/* mailboxes */
+	struct shr_mailbox cmds, evts;
+	tn_a32 armed;              /* 1: the worker sleeps, ring `wake` after posting [D1] */
+	struct dp_pollable wake;   /* eventfd; only this process holds it */
+	int evt_fd;                /* eventfd for the control thread */
+	bool evt_ring;             /* events were pushed in this step */
+	struct dp_quiesce *quiesces;
+	struct tn_list quiescing, quiesce_free;
+
+	/* polling */
+	struct dp_poller poller;
+	bool busy_mode;
+	bool idle_turn;            /* the last step found nothing */
+	uint64_t spin_ns, last_work_ns, last_publish_ns, last_stuck_ns, loop_ns;
+	uint64_t busy_ns, idle_ns;
+
+	pthread_t thread;
+	bool started;
+	tn_a32 abort;              /* control thread: leave the loop now */
+	uint32_t cpu;
+};
+
+/* ---- worker.c ---- */
+/* One turn of the loop at time now_ns; how much was done (0 = nothing to do). Also called by tests and the simulator,
+ * without a thread. */
+uint32_t dp_worker_step(struct dp_worker *w, uint64_t now_ns);
+/* When the next step must run although nothing arrives; UINT64_MAX = never; <= now when there is work. */
+uint64_t dp_worker_next_ns(const struct dp_worker *w);
+/* Take the hot values of this config from now on. */
+void dp_worker_tune(struct dp_worker *w, const struct tn_config *cfg);
+/* To the control thread; TN_AGAIN when its mailbox is full. */
+tn_status dp_worker_tell(struct dp_worker *w, const struct dp_evt *evt);
+
+/* ---- flow.c: into the queue, out of it, and ending early ---- */
+uint32_t dp_flow_ingest(struct dp_worker *w, struct dp_qp *qp);
+uint32_t dp_flow_timers(struct dp_worker *w);
+uint32_t dp_flow_dispatch(struct dp_worker *w);
+/* End one request early (CANCELED or TIMEOUT): dequeue, or cancel its attempt, or leave its merged owner. */
+void dp_flow_end_request(struct dp_worker *w, struct dp_request *r, enum tn_outcome outcome);
+/* Cancel what is outstanding of a queue pair: all of it (handle 0), or what uses a memory or remote. */
+void dp_flow_cancel_qp(struct dp_worker *w, struct dp_qp *qp, tn_handle memory, tn_handle remote);
+/* Ask the requests that are pending too long to be reported. */
+void dp_flow_report_stuck(struct dp_worker *w);
+
+/* ---- owner.c: attempts of an owner, what follows a failed one, its end ---- */
+/* Try to hand a dispatchable owner to a transport. OK: accepted. AGAIN: no room, nothing happened. Else failed, with
+ * *res_out filled and the attempt accounted. */
+tn_status dp_owner_try(struct dp_worker *w, struct dp_owner *o, struct dp_result *res_out);
+/* What follows a failure of a DISPATCHED owner without attempt: fail over, wait, or end. */
+void dp_owner_failed(struct dp_worker *w, struct dp_owner *o, const struct dp_result *res);
+/* Its last step; the state tells what must be given back. The caller has unlinked it from queue or wait. */
+void dp_owner_end(struct dp_worker *w, struct dp_owner *o, enum tn_outcome outcome, tn_status status, uint8_t phase,
+		  uint8_t reason);
+/* WAITING is over: admitted again. */
+void dp_owner_wake(struct dp_worker *w, struct dp_owner *o);
+void dp_owner_unwait(struct dp_worker *w, struct dp_owner *o);
+/* A newer descriptor or peer arrived: owners that waited for it are admitted again. */
+void dp_owner_remote_changed(struct dp_worker *w, const struct dp_remote *old, const struct dp_remote *now);
+void dp_owner_peer_changed(struct dp_worker *w, uint32_t peer_index);
+
+/* ---- notice.c ---- */
+void dp_notice_submit(struct dp_worker *w, struct dp_request *r);
+uint32_t dp_notice_send_ready(struct dp_worker *w);
+void dp_notice_end(struct dp_worker *w, struct dp_request *r, enum tn_outcome outcome);
+/* A NOTIFY of this batch was refused: the number may be used again. */
+void dp_notice_close_batch(struct dp_worker *w, struct dp_qp *qp, uint32_t number);
+void dp_notice_verdict(struct dp_worker *w, uint64_t token, tn_status verdict);
+
+/* ---- apply.c ---- */
+uint32_t dp_apply_commands(struct dp_worker *w);
+uint32_t dp_apply_quiesce(struct dp_worker *w);
+/* An attempt or notice that used this version of a remote is over. */
+void dp_apply_remote_unused(struct dp_worker *w, const struct dp_remote *version);
+
+#endif
