@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Whoever breaks a rule is refused or dropped, is counted, and nobody else notices."""
+import json
+import os
+import random
+import socket
+import struct
+import subprocess
+import time
+
+from pair import BIN, BUILD, World, free_port, run, wait_for
+
+SCRIBBLER = os.path.join(BUILD, "tests/integration/scribbler")
+
+
+def with_load(w):
+    """A verified load in both transports that must not notice what happens beside it."""
+    w.serve(w.b, "kv", 16 << 20)
+    w.serve(w.a, "own", 16 << 20)
+    return [w.move(w.a, "b/kv", 6, "-s", "3"), w.move(w.a, "own", 6, "-s", "4")]
+
+
+def nobody_noticed(w, movers):
+    for p in movers:
+        s = w.finish_move(p)
+        assert s["failed"] == 0, s
+    for h in w.hosts:
+        assert h.http("/ready")[0] == 200
+        r = h.tentctl("verify")
+        assert r.returncode == 0, r.stdout + r.stderr
+
+
+def scribble(w, mode, seed=1):
+    r = subprocess.run([SCRIBBLER, w.a.run, mode, str(seed)], capture_output=True, text=True, timeout=60)
+    assert r.returncode == 0, (mode, r.stdout, r.stderr)
+    return r.stdout
+
+
+def scribbling_client():
+    with World() as w:
+        movers = with_load(w)
+        assert "dropped" in scribble(w, "tail")
+        assert "dropped" in scribble(w, "head")
+        for seed in range(3):
+            scribble(w, "region", seed)
+            scribble(w, "sqe", seed)
+            assert "completed 0\n" in scribble(w, "steal", seed)
+            assert "dropped" in scribble(w, "hello", seed)
+        scribble(w, "fds")
+        assert w.a.metric("tent_submit_rejections_total") > 0
+        nobody_noticed(w, movers)
+        wait_for("its attachments are gone", lambda: w.a.tentctl_json("status")["data_plane"]["clients"] <= 2)
+
+
+def say(address, data, wait=0.3, family=socket.AF_INET):
+    """Say it, and return what comes back before the other side closes or `wait` is over."""
+    with socket.socket(family, socket.SOCK_STREAM) as s:
+        s.settimeout(wait)
+        got = b""
+        try:
+            s.connect(address)
+            s.sendall(data)
+            while chunk := s.recv(4096):
+                got += chunk
+        except OSError:
+            pass
+        return got
+
+
+def stranger_on_every_port():
+    with World() as w:
+        movers = with_load(w)
+        rnd = random.Random(5)
+        hello = struct.pack(">IHHQ16s16s32s16sIHHI52s", 0x544E5448, 1, 1, 0, b"s" * 16, b"r" * 16, b"p" * 32, b"t" * 16, 1, 0, 0,
+                            1 << 20, b"\0" * 52)
+        with open(os.path.join(w.b.run, "http.port"), encoding="ascii") as f:
+            http_port = int(f.read().rsplit(":", 1)[1])
+        ports = [w.b.data_port, w.b.control_port, http_port]
+        words = [b"", b"\0" * 4096, b"GET / HTTP/1.0\r\n\r\n", hello, hello[:80], b"\xff" * 65536, b"A" * 10000,
+                 b"GET /" + b"x" * 20000 + b" HTTP/1.1\r\n\r\n", b"DELETE /metrics HTTP/1.1\r\nHost: x\r\n\r\n"]
+        words += [rnd.randbytes(rnd.randrange(1, 3000)) for _ in range(10)]
+        for port in ports:
+            for word in words:
+                got = say(("127.0.0.1", port), word)
+                if port == w.b.data_port:  # a stranger learns nothing about sessions
+                    assert len(got) in (0, 64) and (len(got) == 0 or got[16:32] == b"\0" * 16), got
+        # many at once that say nothing: bounded, and the door stays open for the rest
+        crowd = []
+        for _ in range(300):
+            for port in (w.b.data_port, w.b.control_port, http_port):
+                s = socket.socket()
+                s.settimeout(1)
+                try:
+                    s.connect(("127.0.0.1", port))
+                    crowd.append(s)
+                except OSError:
+                    s.close()
+        assert w.b.procs["dataplane"].alive() and w.b.procs["controlplane"].alive()
+        for s in crowd:
+            s.close()
+        wait_for("the HTTP door is open again", lambda: w.b.http("/health")[0] == 200)
+        nobody_noticed(w, movers)
+
+
+def stranger_with_a_key():
+    """A correct CURVE client whose key is not in peers gets nowhere, and is told so."""
+    with World() as w:
+        movers = with_load(w)
+        c = w.a.dir + "/../c"
+        os.makedirs(c, mode=0o700)
+        key = json.loads(w.a.tentctl_raw("-j", "keygen", f"{c}/curve.key").stdout)
+        assert key["public_key"] not in (w.a.public_key, w.b.public_key)
+        with open(f"{c}/tent.json", "w", encoding="utf-8") as f:
+            json.dump({"host": {"name": "c"}, "runtime_dir": f"{c}/run", "state_dir": c,
+                       "control": {"bind": f"tcp://127.0.0.1:{free_port()}", "key_file": f"{c}/curve.key"},
+                       "metrics": {"http_port": 0}, "log": {"format": "text"},
+                       "peers": [{"name": "b", "address": f"tcp://127.0.0.1:{w.b.control_port}",
+                                  "public_key": w.b.public_key}]}, f)
+        for d in ("controlplane", "dataplane"):
+            w.spawn(f"c-{d}", [BIN[d], "-c", f"{c}/tent.json"])
+        wait_for("c runs", lambda: os.path.exists(f"{c}/run/attach.sock") and os.path.exists(f"{c}/run/bus.ipc"))
+        r = subprocess.run([BIN["tentctl"], "-c", f"{c}/tent.json", "get", "b/kv", f"{c}/out"], capture_output=True,
+                           text=True, timeout=60)
+        assert r.returncode == 1 and not os.path.exists(f"{c}/out"), r.stderr
+        assert "peer_denied" in r.stderr or "key" in r.stderr, r.stderr
+        assert "not in peers" in w.b.procs["controlplane"].text()
+        nobody_noticed(w, movers)
+
+
+def wrong_config():
+    with World(start=False) as w:
+        cases = [
+            ('{"poll":{"spin_uss":5}}', "poll/spin_us"),
+            ('{"poll":{"mode":"fast"}}', "adaptive"),
+            ('{"transports":{"tcp":{"port":70000}}}', "65535"),
+            ('{"metrics":{"http_port":"x"}}', "http_port"),
+            ('{"peers":[{"name":"x"}]}', "address"),
+            ('{"a":1', "line"),
+            ('[]', "object"),
+            ('{"poll":{"spin_us":1,"spin_us":2}}', "spin_us"),
+            ('{"control":{"insecure":true,"bind":"tcp://0.0.0.0:9816"}}', "insecure"),
+        ]
+        for text, hint in cases:
+            path = os.path.join(w.dir, "bad.json")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text)
+            for args in ([BIN["dataplane"], "-c", path], [BIN["controlplane"], "-c", path],
+                         [BIN["tentctl"], "-c", path, "config", "check"]):
+                r = subprocess.run(args, capture_output=True, text=True, timeout=20)
+                assert r.returncode == 1, (text, args[0], r.returncode)
+                assert "bad.json" in r.stderr + r.stdout and hint in r.stderr + r.stdout, (text, r.stderr, r.stdout)
+        # a busy port, a foreign key file
+        busy = socket.socket()
+        busy.bind(("127.0.0.1", 0))
+        busy.listen()
+        port = busy.getsockname()[1]
+        for which, key in (("dataplane", "transports/tcp/port"), ("controlplane", "metrics/http_port")):
+            r = subprocess.run([BIN[which], "-c", w.a.config, "--set", f"{key}={port}"], capture_output=True, text=True, timeout=20)
+            assert r.returncode == 1 and str(port) in r.stderr, (which, r.stderr)
+        os.chmod(w.a.key_file, 0o644)
+        r = subprocess.run([BIN["controlplane"], "-c", w.a.config], capture_output=True, text=True, timeout=20)
+        assert r.returncode == 1 and "chmod 600" in r.stderr, r.stderr
+        os.chmod(w.a.key_file, 0o600)
+        time.sleep(0.1)
+
+
+run({
+    "scribbling_client": scribbling_client,
+    "stranger_on_every_port": stranger_on_every_port,
+    "stranger_with_a_key": stranger_with_a_key,
+    "wrong_config": wrong_config,
+})
