@@ -117,6 +117,40 @@ const struct tn_buckets tn_bucket_sets[] = {
 	},
 };
 
+/* ---- recording: untouched pages of the scratch blocks cost nothing */
+static tn_a64 scratch_blocks[TN_METRIC_WRITERS][TN_METRIC_CELL_CNT];
+static tn_a32 scratch_next;
+
+void tn_metrics_bind(struct tn_metrics *m, tn_a64 *cells, bool recording)
+{
+	m->cells = cells;
+	m->scratch = scratch_blocks[tn_fetch_add32(&scratch_next, 1) % TN_METRIC_WRITERS];
+	tn_metrics_switch(m, recording);
+}
+
+/* ---- reading. MIN skips zero: a writer that never set the gauge has no opinion. */
+static void fold_family(uint64_t *dst, const tn_a64 *src, uint32_t cnt, unsigned agg)
+{
+	for (uint32_t i = 0; i < cnt; i++) {
+		uint64_t v = tn_load_relaxed64(&src[i]);
+		if (agg == TN_AGG_SUM)
+			dst[i] += v;
+		else if (agg == TN_AGG_MAX)
+			dst[i] = TN_MAX(dst[i], v);
+		else if (v && (dst[i] == 0 || v < dst[i]))
+			dst[i] = v;
+	}
+}
+
+void tn_metric_fold(uint64_t *cells, const tn_a64 *block, enum tn_metric_owner owner)
+{
+	for (uint32_t m = 0; m < TN_M_CNT; m++) {
+		const struct tn_metric_family *f = &tn_metric_families[m];
+		if (f->owner == owner)
+			fold_family(&cells[f->base], &block[f->base], f->series_cnt * f->width, f->agg);
+	}
+}
+
 /* ---- schema hash: FNV-1a over a canonical byte stream, strings with their NUL, numbers little-endian */
 static uint64_t hash_bytes(uint64_t h, const void *p, size_t n)
 {

@@ -7,7 +7,9 @@
  *   tn_gauge_add(m, TN_G1(LOGICAL_REQUESTS_INFLIGHT, op), +1);
  *   tn_hist_observe(m, TN_H2(TRANSPORT_ATTEMPT_LATENCY_US, transport, op), duration_ns);
  *
- * The digit is the number of labels; a wrong type or digit does not compile. Families in *_us take nanoseconds. */
+ * The digit is the number of labels; a wrong type or digit does not compile. Families in *_us take nanoseconds. A
+ * function that counts several things copies its handle first (`const struct tn_metrics m = *handle;`): the compiler
+ * cannot know that a cell is not the handle, and reloads its pointers after every add. */
 #ifndef TN_METRICS_H
 #define TN_METRICS_H
 
@@ -102,19 +104,19 @@ enum {
 
 /* ---------------------------------------------------------------- recording */
 
-/* One writer's handle, private memory. mask is ~0 while recording is on, 0 while it is off: SWITCHED families then add
- * nothing, without a branch. Set by tn_metrics_bind(), changed by tn_metrics_switch(); owner thread only. */
+/* One writer's handle, private memory. While recording is switched off, SWITCHED families go to a scratch block that
+ * nobody reads: off costs what on costs, and the hot path has neither a branch nor a mask. */
 struct tn_metrics {
-	tn_a64 *cells; /* TN_METRIC_CELL_CNT cells, not owned; zeroed by whoever made them */
-	uint64_t mask;
+	tn_a64 *cells;    /* TN_METRIC_CELL_CNT cells, not owned; zeroed by whoever made them */
+	tn_a64 *switched; /* where SWITCHED families go: cells, or scratch */
+	tn_a64 *scratch;  /* private to this writer as long as there are at most TN_METRIC_WRITERS of them */
 };
+enum { TN_METRIC_WRITERS = 80 };
 
-TN_INLINE void tn_metrics_bind(struct tn_metrics *m, tn_a64 *cells, bool recording)
-{
-	m->cells = cells;
-	m->mask = recording ? UINT64_MAX : 0;
-}
-TN_INLINE void tn_metrics_switch(struct tn_metrics *m, bool recording) { m->mask = recording ? UINT64_MAX : 0; }
+/* Binds m to its cells. Once per writer, before it records. */
+void tn_metrics_bind(struct tn_metrics *m, tn_a64 *cells, bool recording);
+/* The run-time switch; owner thread of m. */
+TN_INLINE void tn_metrics_switch(struct tn_metrics *m, bool recording) { m->switched = recording ? m->cells : m->scratch; }
 
 /* A place in the cell array; made by the macros below only. */
 struct tn_counter_at { uint32_t cell; bool always; };
@@ -168,13 +170,13 @@ extern const struct tn_buckets tn_bucket_sets[]; /* indexed by type - TN_MTYPE_L
 TN_INLINE uint32_t tn_bucket(unsigned type, uint64_t v)
 {
 	const struct tn_buckets *set = &tn_bucket_sets[type - TN_MTYPE_LATENCY];
-	uint32_t i = set->first[63 - __builtin_clzll(v | 1)];
+	uint64_t i = set->first[63u ^ (unsigned)__builtin_clzll(v | 1)]; /* = bsr: both xors cancel */
 	i += v > set->bound[i];
 	if (type == TN_MTYPE_DEADLINE) { /* up to three bounds in one octave */
 		i += v > set->bound[i];
 		i += v > set->bound[i];
 	}
-	return i;
+	return (uint32_t)i;
 }
 TN_INLINE uint32_t tn_bucket_cnt(unsigned type)
 {
@@ -186,7 +188,7 @@ TN_INLINE uint32_t tn_bucket_cnt(unsigned type)
 /* Adds to a counter. Owner thread of m only. */
 TN_INLINE void tn_counter_add(const struct tn_metrics *m, struct tn_counter_at at, uint64_t n)
 {
-	tn_count64(&m->cells[at.cell], at.always ? n : n & m->mask);
+	tn_count64(&(at.always ? m->cells : m->switched)[at.cell], n);
 }
 /* Moves or sets a gauge; gauges never stop. The sum over workers is taken modulo 2^64 and read as signed. */
 TN_INLINE void tn_gauge_add(const struct tn_metrics *m, struct tn_gauge_at at, int64_t n)
@@ -200,10 +202,9 @@ TN_INLINE void tn_gauge_set(const struct tn_metrics *m, struct tn_gauge_at at, u
 /* One observation, in the unit of the cell (nanoseconds for *_us). */
 TN_INLINE void tn_hist_observe(const struct tn_metrics *m, struct tn_hist_at at, uint64_t v)
 {
-	uint64_t mask = at.always ? UINT64_MAX : m->mask;
-	tn_a64 *cell = &m->cells[at.cell];
-	tn_count64(&cell[tn_bucket(at.type, v)], mask & 1);
-	tn_count64(&cell[tn_bucket_cnt(at.type) + 1], v & mask);
+	tn_a64 *cell = &(at.always ? m->cells : m->switched)[at.cell];
+	tn_count64(&cell[tn_bucket(at.type, v)], 1);
+	tn_count64(&cell[tn_bucket_cnt(at.type) + 1], v);
 }
 #else
 TN_INLINE void tn_counter_add(const struct tn_metrics *m, struct tn_counter_at at, uint64_t n) { (void)m; (void)at; (void)n; }
@@ -235,6 +236,10 @@ const char *tn_metric_label_text(const struct tn_metric_family *f, unsigned seri
 
 /* Type as the exposition names it: "counter", "gauge", "histogram". */
 const char *tn_metric_type_text(unsigned type);
+
+/* Reader: folds one writer's block into cells (both TN_METRIC_CELL_CNT; cells starts at zero), families of `owner` only,
+ * each by its aggregation. */
+void tn_metric_fold(uint64_t *cells, const tn_a64 *block, enum tn_metric_owner owner);
 
 /* Hash of everything that gives a cell its meaning: names, types, units, owners, labels, domains, buckets, order.
  * Help texts do not count. Equal hashes mean equal layouts. Any thread; a few microseconds. */

@@ -9,30 +9,6 @@ bool cp_scrape_schema_ok(const struct shr_tele_ro *tele)
 	return tele->lay.cell_cnt == TN_METRIC_CELL_CNT && tele->hdr.schema_hash == tn_metric_schema_hash();
 }
 
-/* Folds the cells [base, base + cnt) of one writer's block into dst. MIN skips zero: a writer that never set the gauge
- * has no opinion. */
-static void fold(uint64_t *dst, const tn_a64 *src, uint32_t cnt, unsigned agg)
-{
-	for (uint32_t i = 0; i < cnt; i++) {
-		uint64_t v = tn_load_relaxed64(&src[i]);
-		if (agg == TN_AGG_SUM)
-			dst[i] += v;
-		else if (agg == TN_AGG_MAX)
-			dst[i] = TN_MAX(dst[i], v);
-		else if (v && (dst[i] == 0 || v < dst[i]))
-			dst[i] = v;
-	}
-}
-
-static void fold_owner(struct cp_snapshot *out, const tn_a64 *block, unsigned owner)
-{
-	for (uint32_t m = 0; m < TN_M_CNT; m++) {
-		const struct tn_metric_family *f = &tn_metric_families[m];
-		if (f->owner == owner)
-			fold(&out->cell[f->base], &block[f->base], f->series_cnt * f->width, f->agg);
-	}
-}
-
 /* The worker threads' own progress comes from their functional blocks: the worst worker that has work, and when none
  * has, the latest of all. A plain maximum would hide one stalled worker behind its busy neighbours. */
 static uint64_t progress_of_workers(const struct shr_tele_ro *tele)
@@ -79,10 +55,10 @@ void cp_scrape(const struct cp_scrape_in *in, struct cp_snapshot *out)
 	if (in->exemplars) /* before the cells: see exemplar.h */
 		out->exemplars = *in->exemplars;
 
-	fold_owner(out, in->own->cell, TN_OWNER_CP);
+	tn_metric_fold(out->cell, in->own->cell, TN_OWNER_CP);
 	if (out->has_dp) {
 		for (uint32_t t = 0; t <= tele->lay.worker_cnt; t++)
-			fold_owner(out, shr_tele_ro_cells(tele, t), TN_OWNER_DP);
+			tn_metric_fold(out->cell, shr_tele_ro_cells(tele, t), TN_OWNER_DP);
 		set_cell(out, TN_G1(WORKER_LAST_PROGRESS_TIMESTAMP_SECONDS, TN_WORKER_KIND_PROGRESS), progress_of_workers(tele));
 	}
 	for (unsigned p = 0; p < TN_PROCESS_CNT; p++)

@@ -145,10 +145,32 @@ static void schema_hash_is_stable_within_a_build(void)
 	CU_ASSERT_NOT_EQUAL(tn_metric_schema_hash(), 0);
 }
 
+static void folding_follows_the_aggregation(void)
+{
+	static uint64_t sum[TN_METRIC_CELL_CNT];
+	static tn_a64 block[3][TN_METRIC_CELL_CNT];
+	static const uint64_t v[3] = { 7, 0, 5 };
+	uint32_t added = TN_C1(READ_BYTES_TOTAL, TN_TRANSPORT_TCP).cell, min = TN_G1(DISPATCH_WINDOW_OWNERS, TN_WINDOW_EFFECTIVE).cell,
+		 max = TN_G1(WORKER_LAST_PROGRESS_TIMESTAMP_SECONDS, TN_WORKER_KIND_TCP).cell,
+		 foreign = TN_C1(RPC_CALLS_TOTAL, TN_RPC_METHOD_HELLO).cell;
+	for (unsigned w = 0; w < 3; w++) {
+		tn_store_relaxed64(&block[w][added], v[w]);
+		tn_store_relaxed64(&block[w][min], v[w]);
+		tn_store_relaxed64(&block[w][max], v[w]);
+		tn_store_relaxed64(&block[w][foreign], v[w]);
+		tn_metric_fold(sum, block[w], TN_OWNER_DP);
+	}
+	CU_ASSERT_EQUAL(sum[added], 12);
+	CU_ASSERT_EQUAL(sum[min], 5); /* the one that never set it has no opinion */
+	CU_ASSERT_EQUAL(sum[max], 7);
+	CU_ASSERT_EQUAL(sum[foreign], 0);
+}
+
 TN_TEST_MAIN("common/metrics", { "the layout is dense", layout_is_dense },
 	{ "labels come from closed domains", labels_come_from_closed_domains },
 	{ "names follow the conventions", names_follow_the_conventions },
 	{ "buckets match a linear search", buckets_match_a_linear_search },
 	{ "label text is the inverse of the index", label_text_is_the_inverse_of_the_index },
 	{ "the switch stops only what it may", the_switch_stops_only_what_it_may },
+	{ "folding follows the aggregation", folding_follows_the_aggregation },
 	{ "the schema hash is stable within a build", schema_hash_is_stable_within_a_build })

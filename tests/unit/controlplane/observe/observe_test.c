@@ -3,6 +3,7 @@
  * what is said while the data plane is missing, foreign, dead, or replaced. */
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -298,9 +299,73 @@ static void over_http(void)
 	tn_text_free(&got);
 }
 
+/* ---- threads: a data plane records, the loop attaches and polls, a scraper renders */
+struct race { struct cp_observe *o; struct shr_tele *t; tn_a32 stop; unsigned scrapes, malformed; };
+
+static void *race_engine(void *arg)
+{
+	struct race *r = arg;
+	struct shr_event_writer w;
+	struct tn_metrics m;
+	struct shr_event_shm ev = { .kind = SHR_EVENT_SPAN_ATTEMPT, .transport = TN_TRANSPORT_SHM, .trace_lo = 1, .retention = TN_RETENTION_SLOW };
+	tn_metrics_bind(&m, shr_tele_cells(r->t, 0), true);
+	shr_event_writer_init(&w, r->t, 0, true);
+	while (!tn_load_acquire32(&r->stop)) {
+		tn_hist_observe(&m, TN_H2(TRANSPORT_ATTEMPT_LATENCY_US, TN_TRANSPORT_SHM, TN_OP_READ), 1234);
+		ev.mono_ns++;
+		shr_event_write(&w, &ev);
+	}
+	return NULL;
+}
+
+static void *race_scraper(void *arg)
+{
+	struct race *r = arg;
+	struct tn_text t;
+	const char *type;
+	char err[256] = "";
+	tn_text_init(&t, CP_HTTP_BODY_MAX);
+	while (!tn_load_acquire32(&r->stop)) {
+		tn_text_reset(&t);
+		cp_observe_render(r->o, CP_HTTP_OPENMETRICS, &t, &type);
+		r->malformed += t.failed || !prom_check(t.p, t.len, true, NULL, err, sizeof err);
+		r->scrapes++;
+		tn_text_reset(&t);
+		cp_observe_render(r->o, CP_HTTP_DIAGNOSTICS, &t, &type);
+	}
+	tn_text_free(&t);
+	return NULL;
+}
+
+static void three_threads(void)
+{
+	struct shr_tele t = engine(tn_metric_schema_hash(), TN_METRIC_CELL_CNT);
+	struct race r = { .o = make(), .t = &t };
+	pthread_t a, b;
+	pthread_create(&a, NULL, race_engine, &r);
+	pthread_create(&b, NULL, race_scraper, &r);
+	uint64_t end_ns = tn_now_ns() + 300 * TN_NS_PER_MS;
+	for (unsigned i = 0; tn_now_ns() < end_ns; i++) {
+		if (i % 8 == 0)
+			CU_ASSERT_EQUAL(cp_observe_attach(r.o, path_of(&t)), TN_OK);
+		facts(r.o, i & 1, true, i & 2);
+		lines_len = 0;
+		(void)cp_observe_poll(r.o);
+		cp_count_rpc(cp_observe_metrics(r.o), TN_RPC_METHOD_PROBE, TN_RPC_OUTCOME_SUCCESS, i, 1 + i % 2);
+		(void)usleep(500);
+	}
+	tn_store_release32(&r.stop, 1);
+	pthread_join(a, NULL);
+	pthread_join(b, NULL);
+	CU_ASSERT_TRUE(r.scrapes > 0);
+	CU_ASSERT_EQUAL(r.malformed, 0);
+	cp_observe_destroy(r.o);
+	drop(&t);
+}
+
 TN_TEST_MAIN("observe", { "before any data plane", before_any_data_plane },
 	{ "numbers reach the exposition", numbers_reach_the_exposition },
 	{ "another schema serves the pipeline only", another_schema_serves_the_pipeline_only },
 	{ "another ABI detaches", another_abi_detaches },
 	{ "events become lines and exemplars", events_become_lines_and_exemplars },
-	{ "a stalled worker is seen", stalled_worker_is_seen }, { "over HTTP", over_http })
+	{ "a stalled worker is seen", stalled_worker_is_seen }, { "over HTTP", over_http }, { "three threads", three_threads })
