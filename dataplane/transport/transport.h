@@ -48,6 +48,7 @@ struct dp_transport_ops {
 	bool (*fence)(struct dp_transport *t, const struct tn_peer_id *peer, const struct tn_id128 *keep_session);
 	/* Notifications and control datagrams on the protected control lane. */
 	tn_status (*note_send)(struct dp_transport *t, struct dp_request *r, const struct dp_remote *remote, uint64_t seq);
+	void (*note_cancel)(struct dp_transport *t, struct dp_request *r); /* forget who asked: no dp_note_done() follows */
 	void (*note_verdict)(struct dp_transport *t, uint64_t token, tn_status verdict);
 	tn_status (*datagram_send)(struct dp_transport *t, uint32_t peer_index, const void *bytes, uint32_t len);
 	uint32_t (*lane_cnt)(const struct dp_transport *t, uint32_t peer_index);

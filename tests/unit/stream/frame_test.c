@@ -3,8 +3,9 @@
  * documented order of checks (the first broken rule names the error). */
 #include "dataplane/transport/stream/frame.h"
 
-#include <CUnit/Basic.h>
 #include <string.h>
+
+#include "tests/unit/cu.h"
 
 static const struct dp_frame_req_rule data_rule = { .id = 0x1122334455667788, .frame_bytes = 1u << 20 };
 static const struct dp_frame_req_rule control_rule = { .id = 5, .frame_bytes = 1u << 20, .control = true };
@@ -144,17 +145,9 @@ static void test_rsp(void)
 	CU_ASSERT_EQUAL(rsp_with(0, 9, 1, 31, 1), DP_FRAME_BAD_COMMITTED);
 }
 
-int main(void)
-{
-	CU_initialize_registry();
-	CU_pSuite s = CU_add_suite("frame", NULL, NULL);
-	CU_add_test(s, "request bytes", test_req_bytes);
-	CU_add_test(s, "request refusals", test_req_refusals);
-	CU_add_test(s, "control lane", test_control_ops);
-	CU_add_test(s, "order of checks", test_req_order);
-	CU_add_test(s, "response", test_rsp);
-	CU_basic_run_tests();
-	unsigned failed = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failed != 0;
-}
+TN_TEST_MAIN("stream frame",
+	{ "request bytes", test_req_bytes },
+	{ "request refusals", test_req_refusals },
+	{ "control lane", test_control_ops },
+	{ "order of checks", test_req_order },
+	{ "response", test_rsp })

@@ -2,8 +2,9 @@
  * HELLO and its answer against the byte table of docs/protocol.md 1.1 and 1.2, and every refusal. */
 #include "dataplane/transport/stream/hello.h"
 
-#include <CUnit/Basic.h>
 #include <string.h>
+
+#include "tests/unit/cu.h"
 
 static struct dp_hello sample(void)
 {
@@ -124,16 +125,8 @@ static void test_version(void)
 	CU_ASSERT_EQUAL(dp_hello_features_agree(UINT64_MAX), 0);
 }
 
-int main(void)
-{
-	CU_initialize_registry();
-	CU_pSuite s = CU_add_suite("hello", NULL, NULL);
-	CU_add_test(s, "bytes", test_hello_bytes);
-	CU_add_test(s, "refusals", test_hello_refusals);
-	CU_add_test(s, "answer", test_answer);
-	CU_add_test(s, "version", test_version);
-	CU_basic_run_tests();
-	unsigned failed = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failed != 0;
-}
+TN_TEST_MAIN("stream hello",
+	{ "bytes", test_hello_bytes },
+	{ "refusals", test_hello_refusals },
+	{ "answer", test_answer },
+	{ "version", test_version })

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Transport `tcp`: the framed protocol over kernel sockets. This file is the byte-stream provider (every socket call of the
+ * data lanes is here) and the ops table; all else is transport/stream. Sockets are registered once, edge-triggered: there
+ * is no epoll_ctl per operation. Worker thread only. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/config.h"
+#include "dataplane/transport/stream/stream.h"
+
+#define CONTROL_PRIORITY 6  /* SO_PRIORITY: the highest without a privilege */
+#define CONTROL_DSCP 0xb8   /* expedited forwarding */
+
+struct tcp_provider {
+	char congestion[16];
+	int send_bytes, recv_bytes; /* 0: the kernel tunes */
+	unsigned user_timeout_ms;
+};
+
+static tn_status status_of(int err)
+{
+	switch (err) {
+	case EAGAIN:
+	case EINTR:
+	case ENOBUFS:
+	case ENOMEM: return TN_AGAIN;
+	case EFAULT: return TN_NO_MEMORY;
+	case ETIMEDOUT: return TN_PATH_TIMEOUT;
+	default: return TN_PATH_DOWN;
+	}
+}
+
+static int set_int(int fd, int level, int name, int v) { return setsockopt(fd, level, name, &v, sizeof v); }
+
+static int set_congestion(const struct tcp_provider *p, int fd)
+{
+	return setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, p->congestion, (socklen_t)strlen(p->congestion));
+}
+
+/* Only what a missing privilege or an old kernel cannot refuse is checked; the rest is best effort. */
+static bool set_options(const struct tcp_provider *p, int fd, int family, bool control)
+{
+	(void)set_congestion(p, fd); /* its availability was checked at start */
+	(void)set_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)p->user_timeout_ms);
+	if (p->send_bytes > 0)
+		(void)set_int(fd, SOL_SOCKET, SO_SNDBUF, p->send_bytes);
+	if (p->recv_bytes > 0)
+		(void)set_int(fd, SOL_SOCKET, SO_RCVBUF, p->recv_bytes);
+	if (control) {
+		if (family == AF_INET6)
+			(void)set_int(fd, IPPROTO_IPV6, IPV6_TCLASS, CONTROL_DSCP);
+		else
+			(void)set_int(fd, IPPROTO_IP, IP_TOS, CONTROL_DSCP);
+		(void)set_int(fd, SOL_SOCKET, SO_PRIORITY, CONTROL_PRIORITY);
+	}
+	return set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1) == 0;
+}
+
+static void tcp_shut(void *provider) { free(provider); }
+
+static tn_status tcp_open(struct dp_worker *w, void **provider_out)
+{
+	const struct tn_config *c = dp_worker_config(w);
+	struct tcp_provider *p = calloc(1, sizeof *p);
+	if (p == NULL)
+		return TN_NO_MEMORY;
+	strncpy(p->congestion, tn_config_str(c, TN_CFG_TCP_CONGESTION_CONTROL), sizeof p->congestion - 1);
+	p->send_bytes = (int)tn_config_u64(c, TN_CFG_TCP_SEND_BUFFER_BYTES);
+	p->recv_bytes = (int)tn_config_u64(c, TN_CFG_TCP_RECV_BUFFER_BYTES);
+	p->user_timeout_ms = (unsigned)tn_config_u64(c, TN_CFG_TCP_PROGRESS_TIMEOUT_MS);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool known = fd >= 0 && set_congestion(p, fd) == 0;
+	if (fd >= 0)
+		close(fd);
+	if (!known) {
+		tcp_shut(p);
+		return fd < 0 ? TN_UNSUPPORTED : TN_CONFIG; /* no such congestion control here */
+	}
+	*provider_out = p;
+	return TN_OK;
+}
+
+static tn_status watch(struct dp_bytes *b, int fd)
+{
+	b->poll.fd = fd;
+	tn_status st = dp_worker_poll_add(b->worker, &b->poll, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+	if (st != TN_OK) {
+		close(fd);
+		b->poll.fd = -1;
+	}
+	return st;
+}
+
+static tn_status tcp_connect(void *provider, struct dp_bytes *b, const struct sockaddr_storage *to, bool control)
+{
+	socklen_t len = to->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+	int fd = socket(to->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return TN_PATH_DOWN;
+	if (!set_options(provider, fd, to->ss_family, control) ||
+	    (connect(fd, (const struct sockaddr *)to, len) != 0 && errno != EINPROGRESS)) {
+		tn_status st = status_of(errno);
+		close(fd);
+		return st == TN_AGAIN ? TN_PATH_DOWN : st;
+	}
+	return watch(b, fd);
+}
+
+static tn_status tcp_connected(struct dp_bytes *b)
+{
+	struct sockaddr_storage peer;
+	int err = 0;
+	socklen_t len = sizeof err;
+	if (getsockopt(b->poll.fd, SOL_SOCKET, SO_ERROR, &err, &len) != 0 || err != 0)
+		return err == ETIMEDOUT ? TN_PATH_TIMEOUT : TN_PATH_DOWN;
+	len = sizeof peer;
+	return getpeername(b->poll.fd, (struct sockaddr *)&peer, &len) == 0 ? TN_OK : TN_AGAIN;
+}
+
+static tn_status tcp_adopt(void *provider, struct dp_bytes *b, int fd, bool control)
+{
+	struct sockaddr_storage self;
+	socklen_t len = sizeof self;
+	int flags = fcntl(fd, F_GETFL);
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 || getsockname(fd, (struct sockaddr *)&self, &len) != 0 ||
+	    !set_options(provider, fd, self.ss_family, control)) {
+		close(fd);
+		return TN_PATH_DOWN;
+	}
+	return watch(b, fd);
+}
+
+static tn_status tcp_readv(struct dp_bytes *b, const struct iovec *iov, uint32_t cnt, size_t *moved_out)
+{
+	struct msghdr m = { .msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = cnt };
+	ssize_t n;
+	do
+		n = recvmsg(b->poll.fd, &m, MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return status_of(errno);
+	if (n == 0)
+		return TN_PATH_DOWN;
+	*moved_out = (size_t)n;
+	return TN_OK;
+}
+
+static tn_status tcp_writev(struct dp_bytes *b, const struct iovec *iov, uint32_t cnt, size_t *moved_out)
+{
+	struct msghdr m = { .msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = cnt };
+	ssize_t n;
+	do
+		n = sendmsg(b->poll.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return status_of(errno);
+	*moved_out = (size_t)n;
+	return n > 0 ? TN_OK : TN_AGAIN;
+}
+
+static void tcp_close(struct dp_bytes *b, bool abort)
+{
+	if (b->poll.fd < 0)
+		return;
+	dp_worker_poll_del(b->worker, &b->poll);
+	if (abort)
+		(void)setsockopt(b->poll.fd, SOL_SOCKET, SO_LINGER, &(struct linger){ .l_onoff = 1 }, sizeof(struct linger));
+	close(b->poll.fd);
+	b->poll.fd = -1;
+}
+
+static bool tcp_info_get(const struct dp_bytes *b, struct dp_bytes_info *out)
+{
+	struct tcp_info ti = { 0 };
+	socklen_t len = sizeof ti;
+	if (b->poll.fd < 0 || getsockopt(b->poll.fd, IPPROTO_TCP, TCP_INFO, &ti, &len) != 0)
+		return false;
+	*out = (struct dp_bytes_info){ .retrans_total = ti.tcpi_total_retrans, .srtt_ns = ti.tcpi_rtt * TN_NS_PER_US,
+	                               .cwnd_segments = ti.tcpi_snd_cwnd };
+	return true;
+}
+
+static const struct dp_bytes_ops kernel_bytes = {
+	.open = tcp_open, .shut = tcp_shut, .connect = tcp_connect, .connected = tcp_connected, .adopt = tcp_adopt,
+	.readv = tcp_readv, .writev = tcp_writev, .close = tcp_close, .info = tcp_info_get,
+};
+
+static tn_status create(struct dp_worker *w, struct dp_transport **out)
+{
+	const struct tn_config *config = dp_worker_config(w);
+	struct dp_stream_cfg cfg;
+	if (!tn_config_bool(config, TN_CFG_TCP_ENABLE))
+		return TN_UNSUPPORTED;
+	dp_stream_cfg_tcp(config, &cfg);
+	return dp_stream_new(w, &dp_tcp_ops, &kernel_bytes, &cfg, out);
+}
+
+const struct dp_transport_ops dp_tcp_ops = { .kind = TN_TRANSPORT_TCP, .create = create, DP_STREAM_OPS };
