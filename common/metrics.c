@@ -189,7 +189,8 @@ uint64_t tn_metric_schema_hash(void)
 	for (unsigned m = 0; m < TN_M_CNT; m++) {
 		const struct tn_metric_family *f = &tn_metric_families[m];
 		h = hash_text(h, f->name);
-		h = hash_num(h, (uint64_t)f->type << 32 | (uint64_t)f->unit << 24 | (uint64_t)f->owner << 16 | (uint64_t)f->agg << 8 | f->rec);
+		const uint8_t traits[] = { f->type, f->unit, f->owner, f->agg, f->rec };
+		h = hash_bytes(h, traits, sizeof traits);
 		h = hash_num(h, f->base);
 		for (unsigned l = 0; l < f->label_cnt; l++) {
 			h = hash_text(h, f->label[l].key);

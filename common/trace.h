@@ -13,7 +13,8 @@
 
 /* Why a completed span is kept; NONE = it is not. Values travel in shr_event_shm.retention. */
 #define TN_RETENTION_LIST(X) \
-	X(NONE, none) X(HEAD_SAMPLED, head_sampled) X(SLOW, slow) X(ERROR, error) X(TIMEOUT, timeout) X(LINKED_CHILD, linked_child)
+	X(NONE, none) X(HEAD_SAMPLED, head_sampled) X(SLOW, slow) X(ERROR, error) X(TIMEOUT, timeout) \
+	X(LINKED_CHILD, linked_child)
 enum tn_retention {
 #define X(n, s) TN_RETENTION_##n,
 	TN_RETENTION_LIST(X)
@@ -35,8 +36,8 @@ TN_INLINE bool tn_trace_sampled(uint64_t trace_hi, uint64_t trace_lo, uint32_t p
 /* Retention of one completed span. outcome_timeout, outcome_bad: the span ended timeout, or failed or canceled.
  * slow_ns 0 = the slow rule is off. The strongest reason wins: timeout, error, slow, head_sampled. A root whose child
  * was kept and that has no reason of its own is kept as TN_RETENTION_LINKED_CHILD by the caller. */
-TN_INLINE enum tn_retention tn_trace_retention(bool outcome_timeout, bool outcome_bad, uint64_t duration_ns, uint64_t slow_ns,
-					       bool sampled)
+TN_INLINE enum tn_retention tn_trace_retention(bool outcome_timeout, bool outcome_bad, uint64_t duration_ns,
+					       uint64_t slow_ns, bool sampled)
 {
 	if (outcome_timeout)
 		return TN_RETENTION_TIMEOUT;

@@ -19,6 +19,7 @@ static void put_engine(struct tn_jout *j, const struct cp_diagnostics_in *in)
 {
 	static const char *const states[] = { "starting", "running", "draining", "stopped" };
 	const struct cp_ready_in *r = in->ready;
+	const char *state = r->engine_state < TN_ARRAY_LEN(states) ? states[r->engine_state] : "invalid";
 
 	tn_jout_object(j, "engine");
 	tn_jout_bool(j, "available", r->attached && r->engine_alive && r->engine_state == SHR_TELE_RUNNING);
@@ -26,7 +27,7 @@ static void put_engine(struct tn_jout *j, const struct cp_diagnostics_in *in)
 	tn_jout_bool(j, "attached", r->attached);
 	tn_jout_bool(j, "schema_matches", r->attached && r->schema_ok);
 	tn_jout_bool(j, "alive", r->engine_alive);
-	tn_jout_str(j, "state", !r->attached ? NULL : r->engine_state < TN_ARRAY_LEN(states) ? states[r->engine_state] : "invalid");
+	tn_jout_str(j, "state", r->attached ? state : NULL);
 	tn_jout_str(j, "build", in->engine_build[0] ? in->engine_build : NULL);
 	tn_jout_bool(j, "metrics_compiled", in->engine_metrics_compiled);
 	tn_jout_bool(j, "recording", in->recording);

@@ -97,7 +97,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const cha
 
 /* ---- clients and their time */
 
-static void on_connection(void *cls, struct MHD_Connection *c, void **socket_context, enum MHD_ConnectionNotificationCode toe)
+static void on_connection(void *cls, struct MHD_Connection *c, void **socket_context,
+			  enum MHD_ConnectionNotificationCode toe)
 {
 	struct cp_http *h = cls;
 	if (toe == MHD_CONNECTION_NOTIFY_CLOSED) {

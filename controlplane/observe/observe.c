@@ -231,7 +231,8 @@ static unsigned render_diagnostics(struct cp_observe *o, struct tn_text *out)
 	in.recording = o->cfg.recording;
 	if (ready.attached) {
 		memcpy(engine_build, o->tele.hdr.build, sizeof engine_build - 1);
-		in.engine_uptime_ns = ready.engine_alive && now > o->tele.hdr.start_mono_ns ? now - o->tele.hdr.start_mono_ns : 0;
+		uint64_t start_ns = o->tele.hdr.start_mono_ns;
+		in.engine_uptime_ns = ready.engine_alive && now > start_ns ? now - start_ns : 0;
 		in.config_generation = tn_load_relaxed64(&o->tele.live->config_generation);
 		in.engine_generation = o->tele.hdr.generation;
 		in.engine_metrics_compiled = o->tele.hdr.metrics_compiled != 0;

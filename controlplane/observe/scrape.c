@@ -59,7 +59,8 @@ void cp_scrape(const struct cp_scrape_in *in, struct cp_snapshot *out)
 	if (out->has_dp) {
 		for (uint32_t t = 0; t <= tele->lay.worker_cnt; t++)
 			tn_metric_fold(out->cell, shr_tele_ro_cells(tele, t), TN_OWNER_DP);
-		set_cell(out, TN_G1(WORKER_LAST_PROGRESS_TIMESTAMP_SECONDS, TN_WORKER_KIND_PROGRESS), progress_of_workers(tele));
+		set_cell(out, TN_G1(WORKER_LAST_PROGRESS_TIMESTAMP_SECONDS, TN_WORKER_KIND_PROGRESS),
+			 progress_of_workers(tele));
 	}
 	for (unsigned p = 0; p < TN_PROCESS_CNT; p++)
 		add_process(out, p, &in->process[p]);
