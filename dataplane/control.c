@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Owner of struct dp_control: builds and frees its rooms, runs the turns of the loop, and sends the workers' events to
+ * the room that they are about. Control thread. */
+#include "dataplane/control.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "dataplane/segment/local.h"
+#include "dataplane/segment/remote.h"
+
+#define PER_CLIENT_CAP (1u << 26) /* handles of one kind: bounded by the limits of the clients */
+
+/* ---- events of the workers ---- */
+
+static void on_client_broken(struct dp_control *ctl, uint32_t worker, const struct dp_evt *evt)
+{
+	struct dp_app *c = dp_attach_find(&ctl->attach, (uint32_t)evt->num);
+
+	(void)worker;
+	if (c == NULL)
+		return;
+	tn_log_warn("attach", "client %u (pid %d, %s) broke its ring and is dropped", c->id, (int)c->cred.pid, c->app);
+	dp_app_drop(c, TN_CLIENT_BROKEN);
+}
+
+static void on_remote_refresh(struct dp_control *ctl, uint32_t worker, const struct dp_evt *evt)
+{
+	(void)worker;
+	dp_remote_refresh(ctl, evt->num, evt->num2);
+}
+
+static void on_peer_refresh(struct dp_control *ctl, uint32_t worker, const struct dp_evt *evt)
+{
+	(void)worker;
+	dp_peers_refresh(ctl, (uint32_t)evt->num);
+}
+
+static void on_note(struct dp_control *ctl, uint32_t worker, const struct dp_evt *evt)
+{
+	dp_notes_deliver(ctl, worker, evt->num, evt->num2, evt->ptr);
+}
+
+static void on_datagram(struct dp_control *ctl, uint32_t worker, const struct dp_evt *evt)
+{
+	const struct dp_peer_slot *slot = dp_peers_at(&ctl->peers, (uint32_t)evt->num2);
+
+	(void)worker;
+	if (slot != NULL)
+		dp_link_datagram(ctl->link, slot->name, evt->ptr, evt->len);
+	free(evt->ptr);
+}
+
+static void on_lane_state(struct dp_control *ctl, uint32_t worker, const struct dp_evt *evt)
+{
+	struct dp_peer_slot *slot = dp_peers_at(&ctl->peers, (uint32_t)evt->num2);
+
+	(void)worker;
+	if (slot == NULL || evt->len >= TN_TRANSPORT_CNT)
+		return;
+	if (evt->num != 0)
+		slot->lanes_up[evt->len]++;
+	else if (slot->lanes_up[evt->len] > 0)
+		slot->lanes_up[evt->len]--;
+	if (evt->num == 0)
+		dp_control_event(ctl, SHR_EVENT_LANE_DOWN, TN_PATH_DOWN, slot->index);
+}
+
+static void on_event(void *arg, uint32_t worker, const struct dp_evt *evt)
+{
+	static void (*const handlers[])(struct dp_control *, uint32_t, const struct dp_evt *) = {
+		[DP_EVT_CLIENT_BROKEN] = on_client_broken,
+		[DP_EVT_REMOTE_REFRESH] = on_remote_refresh,
+		[DP_EVT_PEER_REFRESH] = on_peer_refresh,
+		[DP_EVT_NOTE] = on_note,
+		[DP_EVT_DATAGRAM] = on_datagram,
+		[DP_EVT_LANE_STATE] = on_lane_state,
+	};
+
+	if (evt->kind < TN_ARRAY_LEN(handlers) && handlers[evt->kind] != NULL)
+		handlers[evt->kind](arg, worker, evt);
+}
+
+/* ---- life ---- */
+
+static void tune_acked(struct dp_flight *f);
+
+tn_status dp_control_init(struct dp_control *ctl, const struct dp_control_cfg *cfg)
+{
+	uint64_t seeds[3];
+	uint32_t thread = cfg->telemetry->lay.worker_cnt;
+	tn_status s;
+
+	*ctl = (struct dp_control){ .cfg = *cfg, .config = cfg->config, .tune_flight = { .done = tune_acked } };
+	if (cfg->args != NULL)
+		ctl->tuned = *cfg->args;
+	tn_metrics_bind(&ctl->metrics, shr_tele_cells(cfg->telemetry, thread), tn_config_bool(cfg->config, TN_CFG_METRICS_RECORDING));
+	shr_event_writer_init(&ctl->events, cfg->telemetry, thread, false);
+	shr_event_writer_init(&ctl->keep, cfg->telemetry, thread, true);
+	s = tn_rand_os(seeds, sizeof seeds);
+	if (s == TN_OK)
+		s = dp_loop_init(&ctl->loop);
+	if (s != TN_OK)
+		return s;
+	tn_rand_seed(&ctl->rand, seeds[0]);
+	dp_crew_init(&ctl->crew, &ctl->loop, on_event, ctl);
+	dp_attach_init(&ctl->attach, ctl, (uint32_t)tn_config_u64(cfg->config, TN_CFG_LIMITS_MAX_CLIENTS));
+	dp_notes_init(&ctl->notes, tn_real_ns() / TN_NS_PER_US);
+	dp_peers_init(&ctl->peers, ctl);
+	dp_handles_init(&ctl->memories, PER_CLIENT_CAP);
+	dp_handles_init(&ctl->segments, PER_CLIENT_CAP);
+	dp_handles_init(&ctl->remotes, PER_CLIENT_CAP);
+	dp_handles_init(&ctl->qps, PER_CLIENT_CAP);
+	dp_names_init(&ctl->segment_names, seeds[1]);
+	dp_names_init(&ctl->remote_refs, ~seeds[1]);
+	/* Registration ids of another incarnation miss: theirs count from another random place. */
+	ctl->registration_next = seeds[2] & ~UINT64_C(0xffffff);
+	s = dp_greet_init(&ctl->greet, ctl);
+	return s == TN_OK ? dp_reap_init(&ctl->reap, &ctl->loop) : s;
+}
+
+void dp_control_fini(struct dp_control *ctl)
+{
+	if (ctl->cfg.env == NULL)
+		return;
+	dp_link_free(ctl->link);
+	ctl->link = NULL;
+	dp_reap_fini(&ctl->reap);
+	dp_crew_fini(&ctl->crew);
+	dp_attach_fini(&ctl->attach);
+	dp_greet_fini(&ctl->greet);
+	dp_peers_fini(&ctl->peers);
+	dp_notes_fini(&ctl->notes);
+	dp_handles_fini(&ctl->memories);
+	dp_handles_fini(&ctl->segments);
+	dp_handles_fini(&ctl->remotes);
+	dp_handles_fini(&ctl->qps);
+	for (uint32_t i = 0; i < ctl->tuned_cnt; i++)
+		free(ctl->tuned_sets[i]);
+	tn_config_free(ctl->config_old);
+	tn_config_free(ctl->config);
+	dp_loop_fini(&ctl->loop);
+	ctl->cfg.env = NULL;
+}
+
+void dp_control_turn(struct dp_control *ctl)
+{
+	dp_loop_turn(&ctl->loop, DP_TURN_NS);
+	dp_crew_flush(&ctl->crew);
+	if (ctl->link != NULL)
+		dp_link_poll(ctl->link);
+	tn_store_relaxed64(&ctl->cfg.telemetry->hdr->heartbeat_ns, ctl->loop.now_ns);
+}
+
+void dp_control_drain(struct dp_control *ctl, struct dp_flight *stopped)
+{
+	ctl->draining = true;
+	tn_store_relaxed32(&ctl->cfg.telemetry->hdr->state, SHR_TELE_DRAINING);
+	dp_control_event(ctl, SHR_EVENT_STATE, TN_OK, SHR_TELE_DRAINING);
+	dp_attach_announce_shutdown(&ctl->attach);
+	dp_crew_broadcast(&ctl->crew, (struct dp_cmd){ .kind = DP_CMD_STOP, .fd = -1 }, stopped);
+}
+
+/* ---- hot values ---- */
+
+static void tune_acked(struct dp_flight *f)
+{
+	struct dp_control *ctl = tn_container_of(f, struct dp_control, tune_flight);
+
+	tn_config_free(ctl->config_old);
+	ctl->config_old = NULL;
+}
+
+tn_status dp_control_reload(struct dp_control *ctl)
+{
+	struct tn_config *fresh;
+	bool recording;
+	tn_status s;
+
+	if (ctl->cfg.args == NULL)
+		return TN_UNSUPPORTED;
+	if (ctl->config_old != NULL)
+		return TN_AGAIN;
+	s = tn_daemon_reload(&ctl->tuned, ctl->config, &fresh);
+	if (s != TN_OK)
+		return s;
+	ctl->config_old = ctl->config;
+	ctl->config = fresh;
+	recording = tn_config_bool(fresh, TN_CFG_METRICS_RECORDING);
+	tn_metrics_switch(&ctl->metrics, recording);
+	tn_store_relaxed32(&ctl->cfg.telemetry->hdr->recording, recording);
+	tn_store_relaxed64(&ctl->cfg.telemetry->hdr->config_generation, tn_config_generation(fresh));
+	dp_crew_broadcast(&ctl->crew, (struct dp_cmd){ .kind = DP_CMD_TUNE, .fd = -1, .ptr = fresh,
+	                                               .num = tn_config_generation(fresh) }, &ctl->tune_flight);
+	return TN_OK;
+}
+
+static bool is_hot(const char *set)
+{
+	size_t len = strcspn(set, "=");
+
+	for (unsigned key = 0; key < TN_CFG_KEY_CNT; key++) {
+		const char *path = tn_config_key_path(key);
+		if (strlen(path) == len && memcmp(path, set, len) == 0)
+			return set[len] == '=' && tn_config_key_is_hot(key);
+	}
+	return false;
+}
+
+tn_status dp_control_tune(struct dp_control *ctl, const char *set)
+{
+	size_t key_len = strcspn(set, "=") + 1;
+	uint32_t i = 0;
+	char *text;
+
+	if (!is_hot(set))
+		return TN_CONFIG;
+	while (i < ctl->tuned_cnt && strncmp(ctl->tuned_sets[i], set, key_len) != 0)
+		i++;
+	if (i == ctl->tuned_cnt && ctl->tuned.set_cnt >= TN_DAEMON_SETS_MAX)
+		return TN_LIMIT;
+	text = strdup(set);
+	if (text == NULL)
+		return TN_NO_MEMORY;
+	if (i == ctl->tuned_cnt) {
+		ctl->tuned_cnt++;
+		ctl->tuned.set_cnt++;
+	} else {
+		free(ctl->tuned_sets[i]);
+	}
+	ctl->tuned_sets[i] = text;
+	ctl->tuned.sets[ctl->tuned.set_cnt - ctl->tuned_cnt + i] = text;
+	return TN_OK;
+}
+
+/* ---- flight recorder ---- */
+
+void dp_control_event(struct dp_control *ctl, enum shr_event_kind kind, tn_status status, uint64_t arg)
+{
+	struct shr_event_shm e = { .mono_ns = ctl->loop.now_ns, .status = status, .kind = (uint8_t)kind, .arg = arg,
+	                           .config_generation = (uint32_t)tn_config_generation(ctl->config) };
+
+	shr_event_write(status == TN_OK ? &ctl->events : &ctl->keep, &e);
+}

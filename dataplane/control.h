@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The control thread: everything the data plane decides outside the hot path. This struct ties its rooms together -
+ * ingress (clients, lanes that knock), segment (memory, segments, remotes, peers), link (control plane) - and is
+ * touched by the control thread alone. daemon.c builds it, runs turns, and takes it down. */
+#ifndef DP_CONTROL_H
+#define DP_CONTROL_H
+
+#include "common/config.h"
+#include "common/daemon_args.h"
+#include "common/metrics.h"
+#include "common/rand.h"
+#include "dataplane/crew.h"
+#include "dataplane/ingress/attach.h"
+#include "dataplane/ingress/greet.h"
+#include "dataplane/ingress/note.h"
+#include "dataplane/link/link.h"
+#include "dataplane/loop.h"
+#include "dataplane/reap.h"
+#include "dataplane/segment/handles.h"
+#include "dataplane/segment/names.h"
+#include "dataplane/segment/peer.h"
+#include "shm-ring/events.h"
+#include "shm-ring/telemetry.h"
+
+#define DP_TURN_NS UINT64_C(100000000) /* longest turn of the loop: the heartbeat in the telemetry header */
+
+/* What daemon.c decided before the control thread's rooms are built. All borrowed. */
+struct dp_control_cfg {
+	struct tn_config *config;            /* owned by the control thread from here on: a reload replaces it */
+	const struct tn_daemon_args *args;   /* how it was loaded, to load it again; NULL: no reload (tests) */
+	struct dp_worker_env *env;
+	struct shr_tele *telemetry;
+};
+
+struct dp_control {
+	struct dp_control_cfg cfg;
+	struct tn_config *config;        /* running configuration; `config_old` until the workers let go of it */
+	struct tn_config *config_old;
+	struct dp_flight tune_flight;
+	struct tn_daemon_args tuned;     /* the start's arguments and what `tune` set since */
+	char *tuned_sets[TN_DAEMON_SETS_MAX]; /* owned texts of the latter */
+	uint32_t tuned_cnt;
+	struct dp_loop loop;
+	struct dp_crew crew;
+	struct dp_reap reap;
+	struct tn_metrics metrics;       /* cells of block worker_cnt */
+	struct shr_event_writer events, keep;
+	struct tn_rand rand;             /* jitter only */
+
+	struct dp_attach attach;
+	struct dp_greet greet;
+	struct dp_notes notes;
+	struct dp_peers peers;
+	struct dp_link *link;            /* NULL until daemon.c connects it; then it may still be down */
+
+	struct dp_handles memories, segments, remotes, qps;
+	struct dp_names segment_names;   /* segments that can be found */
+	struct dp_names remote_refs;
+	uint64_t segment_generation;     /* last one given out */
+	uint64_t registration_next;
+	uint64_t memory_bytes;           /* mapped for clients */
+	uint32_t qp_turn;
+
+	bool draining;                   /* no new clients, lanes or objects */
+	bool stop_asked;                 /* `shutdown` came over the link: daemon.c drains */
+};
+
+/* Builds the rooms; workers and sockets come after. NO_MEMORY, LIMIT, SYSTEM. On failure call dp_control_fini(). */
+tn_status dp_control_init(struct dp_control *ctl, const struct dp_control_cfg *cfg);
+/* Frees everything; the workers have ended (nothing touches client memory any more). Accepts a half-built one. */
+void dp_control_fini(struct dp_control *ctl);
+/* One turn of the loop, at most DP_TURN_NS long. */
+void dp_control_turn(struct dp_control *ctl);
+/* Tell clients, refuse what is new, send STOP to the workers; `stopped` runs when all have acknowledged. */
+void dp_control_drain(struct dp_control *ctl, struct dp_flight *stopped);
+/* Load the configuration again and hand its hot values to the workers. The reasons of a refusal are in the log. AGAIN
+ * while the one before is still on its way. */
+tn_status dp_control_reload(struct dp_control *ctl);
+/* The same with one key set on top ("key=value"), which later reloads keep. CONFIG: not a hot key. LIMIT. */
+tn_status dp_control_tune(struct dp_control *ctl, const char *set);
+
+/* One record in the flight recorder of the control thread (kept ring for failures). */
+void dp_control_event(struct dp_control *ctl, enum shr_event_kind kind, tn_status status, uint64_t arg);
+
+#endif

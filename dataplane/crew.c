@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Mailboxes of the workers as the control thread sees them. Order per worker is the order of the posts, backlog
+ * included; acknowledgement ids are handles, so an unknown or late one is nothing. Control thread. */
+#include "dataplane/crew.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define ACKS_MAX (1u << 24)
+#define BACKLOG_FIRST 256u
+#define BACKLOG_CONGESTED 4096u
+#define EVENTS_PER_TURN 4096u
+
+static void member_ready(struct dp_source *s, uint32_t events);
+
+void dp_crew_init(struct dp_crew *crew, struct dp_loop *loop,
+                  void (*on_event)(void *arg, uint32_t worker, const struct dp_evt *evt), void *arg)
+{
+	*crew = (struct dp_crew){ .loop = loop, .on_event = on_event, .arg = arg };
+	dp_handles_init(&crew->acks, ACKS_MAX);
+}
+
+tn_status dp_crew_add(struct dp_crew *crew, struct dp_worker *worker)
+{
+	struct dp_crew_member *m = &crew->members[crew->cnt];
+	tn_status s;
+
+	if (crew->cnt == SHR_WORKERS_MAX)
+		return TN_LIMIT;
+	*m = (struct dp_crew_member){ .crew = crew, .worker = worker };
+	m->events = (struct dp_source){ .ready = member_ready, .fd = dp_worker_event_fd(worker) };
+	s = dp_loop_add(crew->loop, &m->events, EPOLLIN);
+	if (s == TN_OK)
+		crew->cnt++;
+	return s;
+}
+
+void dp_crew_fini(struct dp_crew *crew)
+{
+	for (uint32_t i = 0; i < crew->cnt; i++) {
+		dp_loop_del(crew->loop, &crew->members[i].events);
+		free(crew->members[i].backlog);
+	}
+	crew->cnt = 0;
+	dp_handles_fini(&crew->acks);
+}
+
+static bool backlog_keep(struct dp_crew_member *m, const struct dp_cmd *cmd)
+{
+	if (m->backlog_cnt == m->backlog_cap) {
+		uint32_t cap = m->backlog_cap == 0 ? BACKLOG_FIRST : m->backlog_cap * 2;
+		struct dp_cmd *ring = malloc(cap * sizeof *ring);
+		if (ring == NULL)
+			return false;
+		for (uint32_t i = 0; i < m->backlog_cnt; i++)
+			ring[i] = m->backlog[(m->backlog_head + i) & (m->backlog_cap - 1)];
+		free(m->backlog);
+		m->backlog = ring;
+		m->backlog_cap = cap;
+		m->backlog_head = 0;
+	}
+	m->backlog[(m->backlog_head + m->backlog_cnt++) & (m->backlog_cap - 1)] = *cmd;
+	return true;
+}
+
+static void member_flush(struct dp_crew_member *m)
+{
+	while (m->backlog_cnt > 0) {
+		if (dp_worker_post(m->worker, &m->backlog[m->backlog_head]) != TN_OK)
+			return;
+		m->backlog_head = (m->backlog_head + 1) & (m->backlog_cap - 1);
+		m->backlog_cnt--;
+	}
+}
+
+bool dp_crew_post(struct dp_crew *crew, uint32_t worker, struct dp_cmd cmd, struct dp_flight *flight)
+{
+	struct dp_crew_member *m = &crew->members[worker];
+
+	cmd.id = 0;
+	if (flight != NULL && dp_handles_add(&crew->acks, flight, &cmd.id) != TN_OK) {
+		flight->lost = true;
+		return false;
+	}
+	member_flush(m);
+	if (!(m->backlog_cnt == 0 && dp_worker_post(m->worker, &cmd) == TN_OK) && !backlog_keep(m, &cmd)) {
+		if (flight != NULL) {
+			dp_handles_remove(&crew->acks, cmd.id);
+			flight->lost = true;
+		}
+		return false;
+	}
+	if (flight != NULL)
+		flight->waiting++;
+	return true;
+}
+
+void dp_crew_broadcast(struct dp_crew *crew, struct dp_cmd cmd, struct dp_flight *flight)
+{
+	for (uint32_t i = 0; i < crew->cnt; i++)
+		(void)dp_crew_post(crew, i, cmd, flight);
+}
+
+static void ack_take(struct dp_crew *crew, uint64_t id)
+{
+	struct dp_flight *f = dp_handles_remove(&crew->acks, id);
+
+	if (f == NULL)
+		return;
+	if (--f->waiting == 0 && !f->lost)
+		f->done(f);
+}
+
+static void member_take(struct dp_crew_member *m)
+{
+	struct dp_crew *crew = m->crew;
+	uint32_t index = (uint32_t)(m - crew->members);
+	struct dp_evt evt;
+
+	for (uint32_t i = 0; i < EVENTS_PER_TURN; i++) {
+		if (dp_worker_take(m->worker, &evt) != TN_OK)
+			return;
+		if (evt.kind == DP_EVT_ACK)
+			ack_take(crew, evt.id);
+		else
+			crew->on_event(crew->arg, index, &evt);
+	}
+}
+
+static void member_ready(struct dp_source *s, uint32_t events)
+{
+	struct dp_crew_member *m = tn_container_of(s, struct dp_crew_member, events);
+	uint64_t count;
+
+	(void)events;
+	/* Emptied before the ring is read: an event that comes in between rings again. */
+	(void)!read(s->fd, &count, sizeof count);
+	member_take(m);
+}
+
+void dp_crew_flush(struct dp_crew *crew)
+{
+	for (uint32_t i = 0; i < crew->cnt; i++)
+		member_flush(&crew->members[i]);
+}
+
+void dp_crew_collect(struct dp_crew *crew)
+{
+	for (uint32_t i = 0; i < crew->cnt; i++)
+		member_take(&crew->members[i]);
+}
+
+bool dp_crew_congested(const struct dp_crew *crew)
+{
+	for (uint32_t i = 0; i < crew->cnt; i++)
+		if (crew->members[i].backlog_cnt > BACKLOG_CONGESTED)
+			return true;
+	return false;
+}
+
+uint32_t dp_crew_least_loaded(const struct dp_crew *crew, uint32_t turn)
+{
+	uint32_t best = turn % crew->cnt;
+
+	for (uint32_t i = 1; i < crew->cnt; i++) {
+		uint32_t w = (turn + i) % crew->cnt;
+		if (crew->members[w].qp_cnt < crew->members[best].qp_cnt)
+			best = w;
+	}
+	return best;
+}

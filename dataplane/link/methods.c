@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the control plane may ask of the data plane: one function per method, one table. Each fills an answer and
+ * returns a status; the text of a refusal names what was wrong. Control thread. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "dataplane/link/wire.h"
+#include "dataplane/segment/local.h"
+#include "dataplane/segment/remote.h"
+
+#define LIST_MAX 64u
+#define LIST_BYTES 60000u
+
+struct question {
+	struct dp_control *ctl;
+	struct tn_json_in in;      /* the body */
+	json_t *answer;            /* NULL = none; owned */
+	char detail[TN_ERR_TEXT];
+};
+
+/* ---- tickets ---- */
+
+static void addresses_read(struct question *q, const json_t *list, struct dp_ticket *t)
+{
+	const json_t *a;
+	size_t i;
+
+	json_array_foreach(list, i, a) {
+		char why[TN_ERR_TEXT];
+		if (!json_is_string(a) || t->addr_cnt == DP_TICKET_ADDRS_MAX ||
+		    tn_addr_parse(json_string_value(a), 0, &t->addrs[t->addr_cnt], why) != TN_OK) {
+			(void)tn_json_refuse(&q->in, "addresses", "is not a list of at most %u numeric addresses",
+			                     DP_TICKET_ADDRS_MAX);
+			return;
+		}
+		t->addr_cnt++;
+	}
+}
+
+static tn_status on_install_ticket(struct question *q)
+{
+	struct dp_ticket t;
+	struct dp_peer_slot *slot;
+	const json_t *addresses = NULL;
+	char name[TN_NAME_MAX];
+	tn_status s;
+
+	memset(&t, 0, sizeof t);
+	(void)tn_json_hex128(&q->in, "ticket", &t.ticket);
+	(void)tn_json_name(&q->in, "peer", name);
+	(void)tn_json_peer_id(&q->in, "peer_id", &t.peer);
+	(void)tn_json_hex128(&q->in, "session", &t.session);
+	(void)tn_json_array(&q->in, "addresses", 64, &addresses);
+	if (q->in.status == TN_OK)
+		addresses_read(q, addresses, &t);
+	s = q->in.status;
+	if (s == TN_OK)
+		s = dp_peers_introduce(&q->ctl->peers, name, &t.peer, &slot);
+	if (s == TN_OK) {
+		t.peer_index = slot->index;
+		s = dp_tickets_install(&q->ctl->greet.tickets, &t);
+		if (s == TN_INVALID)
+			(void)snprintf(q->detail, sizeof q->detail, "a ticket needs a peer, a session and an address");
+	}
+	explicit_bzero(&t, sizeof t);
+	return s;
+}
+
+static tn_status on_revoke_tickets(struct question *q)
+{
+	const struct dp_peer_slot *slot;
+	char name[TN_NAME_MAX];
+
+	if (tn_json_name(&q->in, "peer", name) != TN_OK)
+		return q->in.status;
+	slot = dp_peers_find(&q->ctl->peers, name);
+	if (slot == NULL)
+		return TN_PEER_UNKNOWN;
+	(void)dp_tickets_revoke(&q->ctl->greet.tickets, slot->index);
+	/* Lanes that a revoked ticket admitted end too: a fence that keeps no incarnation. */
+	dp_crew_broadcast(&q->ctl->crew, (struct dp_cmd){ .kind = DP_CMD_FENCE, .fd = -1, .peer = slot->id }, NULL);
+	return TN_OK;
+}
+
+/* ---- segments ---- */
+
+static tn_status on_segment_changed(struct question *q)
+{
+	char peer[TN_NAME_MAX], name[TN_NAME_MAX];
+	struct tn_id128 session = { { 0 } };
+	uint64_t generation = 0;
+
+	(void)tn_json_name(&q->in, "peer", peer);
+	(void)tn_json_name(&q->in, "name", name);
+	(void)tn_json_hex128(&q->in, "session", &session);
+	(void)tn_json_u64(&q->in, "generation", 0, UINT64_MAX, &generation);
+	if (q->in.status == TN_OK)
+		dp_remote_segment_changed(q->ctl, peer, name, &session, generation);
+	return q->in.status;
+}
+
+static tn_status on_segment_list(struct question *q)
+{
+	struct dp_handles *table = &q->ctl->segments;
+	json_t *list = json_array();
+	uint32_t first = 0, count = LIST_MAX, seen = 0;
+	size_t bytes = 0;
+
+	if (tn_json_has(&q->in, "first"))
+		(void)tn_json_u32(&q->in, "first", 0, UINT32_MAX, &first);
+	if (tn_json_has(&q->in, "count"))
+		(void)tn_json_u32(&q->in, "count", 1, LIST_MAX, &count);
+	for (uint32_t i = 0; i < table->cap && q->in.status == TN_OK; i++) {
+		const struct dp_local_segment *seg = dp_handles_at(table, i);
+		if (seg == NULL || seg->state != DP_LOCAL_LIVE)
+			continue;
+		if (seen++ < first || json_array_size(list) == count || bytes > LIST_BYTES - 10000)
+			continue;
+		json_array_append_new(list, dp_link_segment_json(seg->s));
+		bytes += dp_link_segment_text_max(seg->s);
+	}
+	q->answer = json_object();
+	json_object_set_new(q->answer, "segments", list);
+	(void)tn_json_put_u64(q->answer, "total", seen);
+	return q->in.status;
+}
+
+static tn_status on_segment_withdraw(struct question *q)
+{
+	char name[TN_NAME_MAX];
+
+	if (tn_json_name(&q->in, "name", name) != TN_OK)
+		return q->in.status;
+	return dp_local_withdraw_name(q->ctl, name);
+}
+
+/* ---- datagrams ---- */
+
+static int hex_digit(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static uint8_t *payload_read(struct question *q, uint32_t *len_out)
+{
+	const char *hex = "";
+	size_t len;
+	uint8_t *bytes;
+
+	if (tn_json_str(&q->in, "payload", 2 * DP_FRAME_DATAGRAM_MAX, &hex) != TN_OK)
+		return NULL;
+	len = strlen(hex) / 2;
+	bytes = len > 0 && strlen(hex) % 2 == 0 ? malloc(len) : NULL;
+	for (size_t i = 0; bytes != NULL && i < len; i++) {
+		int hi = hex_digit(hex[2 * i]), lo = hex_digit(hex[2 * i + 1]);
+		if (hi < 0 || lo < 0) {
+			free(bytes);
+			bytes = NULL;
+			break;
+		}
+		bytes[i] = (uint8_t)(hi << 4 | lo);
+	}
+	if (bytes == NULL)
+		(void)tn_json_refuse(&q->in, "payload", "is not hex of 1..%u bytes", DP_FRAME_DATAGRAM_MAX);
+	*len_out = (uint32_t)len;
+	return bytes;
+}
+
+static tn_status on_datagram(struct question *q)
+{
+	struct dp_control *ctl = q->ctl;
+	const struct dp_peer_slot *slot;
+	char name[TN_NAME_MAX];
+	uint32_t len = 0;
+	uint8_t *bytes;
+
+	(void)tn_json_name(&q->in, "peer", name);
+	bytes = payload_read(q, &len);
+	if (q->in.status != TN_OK) {
+		free(bytes);
+		return q->in.status;
+	}
+	slot = dp_peers_find(&ctl->peers, name);
+	if (slot == NULL || slot->cur == NULL || dp_crew_congested(&ctl->crew) ||
+	    !dp_crew_post(&ctl->crew, slot->index % ctl->crew.cnt,
+	                  (struct dp_cmd){ .kind = DP_CMD_DATAGRAM, .fd = -1, .ptr = bytes, .len = len, .num2 = slot->index },
+	                  NULL)) {
+		free(bytes);
+		return slot == NULL ? TN_PEER_UNKNOWN : TN_AGAIN;
+	}
+	return TN_OK;
+}
+
+/* ---- state, for people ---- */
+
+static json_t *worker_json(const struct dp_control *ctl, uint32_t i)
+{
+	const struct shr_worker_shm *w = shr_tele_worker(ctl->cfg.telemetry, i);
+	uint32_t cpu = tn_load_relaxed32(&w->cpu);
+	json_t *j = json_object();
+
+	(void)tn_json_put_u64(j, "index", i);
+	(void)tn_json_put_bool(j, "alive", tn_load_relaxed32(&w->alive) != 0);
+	if (cpu != UINT32_MAX)
+		(void)tn_json_put_u64(j, "cpu", cpu);
+	(void)tn_json_put_u64(j, "queue_pairs", ctl->crew.members[i].qp_cnt);
+	(void)tn_json_put_u64(j, "inflight", tn_load_relaxed32(&w->inflight));
+	(void)tn_json_put_u64(j, "queued", tn_load_relaxed32(&w->queued));
+	(void)tn_json_put_u64(j, "outstanding_bytes", tn_load_relaxed64(&w->outstanding_bytes));
+	(void)tn_json_put_u64(j, "lanes", tn_load_relaxed32(&w->lanes));
+	(void)tn_json_put_u64(j, "busy_ns", tn_load_relaxed64(&w->busy_ns));
+	(void)tn_json_put_u64(j, "idle_ns", tn_load_relaxed64(&w->idle_ns));
+	return j;
+}
+
+static json_t *peer_json(const struct dp_peer_slot *slot)
+{
+	uint32_t best = TN_TRANSPORT_UNSPEC, lanes = 0;
+	json_t *j = json_object();
+
+	for (uint32_t kind = 0; kind < TN_TRANSPORT_CNT; kind++) {
+		lanes += slot->lanes_up[kind];
+		if (best == TN_TRANSPORT_UNSPEC && slot->lanes_up[kind] > 0)
+			best = kind;
+	}
+	(void)tn_json_put_str(j, "name", slot->name);
+	if (slot->cur != NULL)
+		(void)tn_json_put_hex128(j, "session", &slot->cur->session);
+	(void)tn_json_put_str(j, "transport", tn_transport_name(best));
+	(void)tn_json_put_u64(j, "lanes", lanes);
+	(void)tn_json_put_u64(j, "lanes_in", tn_load_acquire32(&slot->conn_cnt));
+	(void)tn_json_put_bool(j, "up", lanes > 0);
+	return j;
+}
+
+static tn_status on_status(struct question *q)
+{
+	struct dp_control *ctl = q->ctl;
+	json_t *b = json_object(), *workers = json_array(), *peers = json_array();
+
+	(void)tn_json_put_u64(b, "clients", ctl->attach.attached_cnt);
+	(void)tn_json_put_u64(b, "qps", ctl->qps.used);
+	(void)tn_json_put_u64(b, "memories", ctl->memories.used);
+	(void)tn_json_put_u64(b, "segments", ctl->segments.used);
+	(void)tn_json_put_u64(b, "remotes", ctl->remotes.used);
+	(void)tn_json_put_u64(b, "memory_bytes", ctl->memory_bytes);
+	(void)tn_json_put_u64(b, "clients_refused", ctl->attach.refused_cnt);
+	(void)tn_json_put_u64(b, "clients_broken", ctl->attach.broken_cnt);
+	(void)tn_json_put_u64(b, "lanes_refused", ctl->greet.refused_cnt + ctl->greet.malformed_cnt + ctl->greet.evicted_cnt);
+	(void)tn_json_put_u64(b, "notes_delivered", ctl->notes.delivered_cnt);
+	(void)tn_json_put_bool(b, "draining", ctl->draining);
+	for (uint32_t i = 0; i < ctl->crew.cnt; i++)
+		json_array_append_new(workers, worker_json(ctl, i));
+	for (uint32_t i = 0; i < ctl->peers.cnt && i < 256; i++)
+		json_array_append_new(peers, peer_json(ctl->peers.slots[i]));
+	json_object_set_new(b, "workers", workers);
+	json_object_set_new(b, "peers", peers);
+	q->answer = b;
+	return TN_OK;
+}
+
+/* ---- life ---- */
+
+static tn_status on_tune(struct question *q)
+{
+	const char *key;
+	json_t *value;
+	tn_status s = TN_OK;
+
+	json_object_foreach((json_t *)(uintptr_t)q->in.obj, key, value) {
+		char set[512];
+		int n = -1;
+		if (json_is_string(value))
+			n = snprintf(set, sizeof set, "%s=%s", key, json_string_value(value));
+		else if (json_is_integer(value))
+			n = snprintf(set, sizeof set, "%s=%" JSON_INTEGER_FORMAT, key, json_integer_value(value));
+		else if (json_is_boolean(value))
+			n = snprintf(set, sizeof set, "%s=%s", key, json_is_true(value) ? "true" : "false");
+		s = n < 0 || n >= (int)sizeof set ? TN_INVALID : dp_control_tune(q->ctl, set);
+		if (s != TN_OK) {
+			(void)snprintf(q->detail, sizeof q->detail, "%.100s: not a hot key, or not a value for it", key);
+			return s;
+		}
+	}
+	return dp_control_reload(q->ctl);
+}
+
+static tn_status on_shutdown(struct question *q)
+{
+	q->ctl->stop_asked = true;
+	return TN_OK;
+}
+
+static const struct method { const char *type; tn_status (*fn)(struct question *q); } methods[] = {
+	{ "install_ticket", on_install_ticket },
+	{ "revoke_tickets", on_revoke_tickets },
+	{ "segment_changed", on_segment_changed },
+	{ "segment_list", on_segment_list },
+	{ "segment_withdraw", on_segment_withdraw },
+	{ "datagram", on_datagram },
+	{ "status", on_status },
+	{ "tune", on_tune },
+	{ "shutdown", on_shutdown },
+};
+
+static tn_status answer(struct question *q, const char *type)
+{
+	for (size_t i = 0; i < TN_ARRAY_LEN(methods); i++)
+		if (strcmp(methods[i].type, type) == 0)
+			return methods[i].fn(q);
+	(void)snprintf(q->detail, sizeof q->detail, "no such method");
+	return TN_UNSUPPORTED;
+}
+
+void dp_link_request(struct dp_link *l, const struct tn_message *m)
+{
+	struct question q = { .ctl = l->ctl };
+	struct tn_message reply = { .reply = true, .id = m->id, .session = l->ctl->cfg.env->session };
+
+	tn_json_in_init(&q.in, m->body);
+	reply.status = answer(&q, m->type);
+	memcpy(reply.type, m->type, sizeof reply.type);
+	if (reply.status == TN_OK) {
+		reply.body = q.answer;
+	} else {
+		const char *why = q.detail[0] != '\0' ? q.detail : q.in.err[0] != '\0' ? q.in.err : tn_status_meaning(reply.status);
+		(void)snprintf(reply.detail, sizeof reply.detail, "%s", why);
+		json_decref(q.answer);
+	}
+	if (dp_link_send(l, &reply) != TN_OK)
+		tn_log_warn("link", "an answer to %s could not be sent", m->type);
+	tn_message_clear(&reply);
+}

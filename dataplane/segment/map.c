@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Owner of the mappings of client memory. A memory passes MAPPING (pool) -> ADDING (workers learn it) -> LIVE ->
+ * DELETING (workers forget it) -> UNMAPPING (pool) -> freed; a dying client takes whatever state it is in from there.
+ * Control thread, except the two job functions. */
+#include "dataplane/segment/map.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "dataplane/control.h"
+#include "shm-ring/layout.h"
+#include "shm-ring/region.h"
+
+enum { MEM_MAPPING, MEM_ADDING, MEM_LIVE, MEM_DELETING, MEM_UNMAPPING };
+
+tn_status dp_map_run(struct dp_map_req *req)
+{
+	struct shr_foreign foreign;
+	struct stat st;
+	tn_status s;
+	void *base;
+
+	errno = 0;
+	s = shr_region_seal_foreign(req->fd, req->offset + req->bytes, &foreign);
+	req->detail = (uint32_t)errno;
+	if (s != TN_OK)
+		return s;
+	if (!foreign.writable)
+		return TN_PERMISSION;
+	if (fstat(req->fd, &st) != 0) {
+		req->detail = (uint32_t)errno;
+		return TN_SYSTEM;
+	}
+	req->detail = foreign.page_bytes;
+	if (req->offset % foreign.page_bytes != 0)
+		return TN_INVALID;
+	req->sealed = true;
+	uint64_t map_bytes = (req->bytes + foreign.page_bytes - 1) / foreign.page_bytes * foreign.page_bytes;
+	base = mmap(NULL, map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, req->fd, (off_t)req->offset);
+	if (base == MAP_FAILED) {
+		req->detail = (uint32_t)errno;
+		return errno == EACCES ? TN_PERMISSION : tn_status_from_errno(errno);
+	}
+	/* What applications keep in it is not for our core files. */
+	(void)madvise(base, map_bytes, MADV_DONTDUMP);
+	req->base = base;
+	req->map_bytes = map_bytes;
+	req->dev = st.st_dev;
+	req->ino = st.st_ino;
+	req->detail = 0;
+	return TN_OK;
+}
+
+void dp_map_undo(const struct dp_map_req *req)
+{
+	if (req->base != NULL)
+		(void)munmap(req->base, req->map_bytes);
+}
+
+static void count_op(struct dp_control *ctl, unsigned op, bool good, uint64_t bytes)
+{
+	unsigned result = good ? TN_RESULT_SUCCESS : TN_RESULT_FAILURE;
+
+	tn_counter_add(&ctl->metrics, TN_C3(MEMORY_OPERATIONS_TOTAL, TN_TRANSPORT_SHM, op, result), 1);
+	tn_counter_add(&ctl->metrics, TN_C3(MEMORY_OPERATION_BYTES_TOTAL, TN_TRANSPORT_SHM, op, result), bytes);
+}
+
+static void count_mapping(struct dp_control *ctl, tn_status s, bool sealed)
+{
+	unsigned event = s == TN_OK ? TN_SHM_MAPPING_MAP : s == TN_RANGE ? TN_SHM_MAPPING_SIZE_MISMATCH :
+	                 sealed ? TN_SHM_MAPPING_MAP_ERROR : TN_SHM_MAPPING_BACKING_OPEN_ERROR;
+
+	tn_counter_add(&ctl->metrics, TN_C1(SHM_MAPPING_EVENTS_TOTAL, event), 1);
+}
+
+/* ---- release ---- */
+
+static void memory_free(struct dp_local_memory *mem)
+{
+	struct dp_app *c = mem->client;
+
+	tn_list_unlink(&mem->link);
+	c->memory_cnt--;
+	free(mem);
+}
+
+static void unmap_run(struct dp_job *j)
+{
+	dp_map_undo(&tn_container_of(j, struct dp_local_memory, job)->req);
+}
+
+static void unmap_done(struct dp_job *j)
+{
+	struct dp_local_memory *mem = tn_container_of(j, struct dp_local_memory, job);
+	struct dp_app *c = mem->client;
+
+	memory_free(mem);
+	dp_app_settle(c);
+}
+
+/* Workers do not know it any more; the rest happens in the pool. */
+static void memory_unmap(struct dp_local_memory *mem)
+{
+	struct dp_control *ctl = mem->ctl;
+
+	(void)dp_handles_remove(&ctl->memories, mem->m.handle);
+	mem->state = MEM_UNMAPPING;
+	ctl->memory_bytes -= mem->m.bytes;
+	tn_counter_add(&ctl->metrics, TN_C1(SHM_MAPPING_EVENTS_TOTAL, TN_SHM_MAPPING_UNMAP), 1);
+	count_op(ctl, TN_MEMOP_UNREGISTER, true, mem->m.bytes);
+	mem->job = (struct dp_job){ .run = unmap_run, .done = unmap_done };
+	dp_reap_submit(&ctl->reap, &mem->job);
+}
+
+void dp_map_release_idle(struct dp_app *c)
+{
+	tn_list_foreach(node, &c->memories) {
+		struct dp_local_memory *mem = tn_list_entry(node, struct dp_local_memory, link);
+		bool known = mem->state == MEM_ADDING || mem->state == MEM_LIVE;
+		if (known && mem->segment_refs == 0 && mem->flight.waiting == 0)
+			memory_unmap(mem);
+	}
+}
+
+void dp_map_destroy_all(struct dp_app *c)
+{
+	tn_list_foreach(node, &c->memories) {
+		struct dp_local_memory *mem = tn_list_entry(node, struct dp_local_memory, link);
+		dp_map_undo(&mem->req);
+		memory_free(mem);
+	}
+}
+
+/* ---- registration ---- */
+
+static void memory_acked(struct dp_flight *f)
+{
+	struct dp_local_memory *mem = tn_container_of(f, struct dp_local_memory, flight);
+	struct dp_app *c = mem->client;
+
+	if (mem->state == MEM_ADDING && c->state != DP_APP_CLOSING) {
+		mem->state = MEM_LIVE;
+		dp_app_reply_id(c, SHR_MSG_MEM_REGISTER, mem->correlation, mem->m.handle);
+	} else if (mem->state == MEM_DELETING) {
+		dp_app_reply(c, SHR_MSG_MEM_UNREGISTER, mem->correlation);
+		memory_unmap(mem);
+	} else {
+		dp_app_settle(c); /* the client died meanwhile: CLIENT_DEL decides */
+	}
+}
+
+static bool overlaps(const struct dp_local_memory *mem)
+{
+	const struct dp_map_req *a = &mem->req;
+
+	tn_list_foreach(node, &mem->client->memories) {
+		const struct dp_local_memory *other = tn_list_entry(node, struct dp_local_memory, link);
+		const struct dp_map_req *b = &other->req;
+		if (other == mem || other->state == MEM_MAPPING || other->state == MEM_UNMAPPING)
+			continue;
+		if (a->dev == b->dev && a->ino == b->ino && a->offset < b->offset + b->bytes &&
+		    b->offset < a->offset + a->bytes)
+			return true;
+	}
+	return false;
+}
+
+static void map_run(struct dp_job *j)
+{
+	struct dp_local_memory *mem = tn_container_of(j, struct dp_local_memory, job);
+
+	mem->result = dp_map_run(&mem->req);
+	close(mem->req.fd); /* the mapping keeps the object alive */
+	mem->req.fd = -1;
+}
+
+static void map_done(struct dp_job *j)
+{
+	struct dp_local_memory *mem = tn_container_of(j, struct dp_local_memory, job);
+	struct dp_control *ctl = mem->ctl;
+	struct dp_app *c = mem->client;
+	tn_status s = mem->result;
+
+	count_mapping(ctl, s, mem->req.sealed);
+	if (s == TN_OK && !dp_app_is_live(c))
+		s = TN_CLIENT_GONE;
+	else if (s == TN_OK && overlaps(mem))
+		s = TN_EXISTS;
+	if (s == TN_OK)
+		s = dp_handles_add(&ctl->memories, mem, &mem->m.handle);
+	count_op(ctl, TN_MEMOP_REGISTER, s == TN_OK, mem->req.bytes);
+	if (s != TN_OK) {
+		dp_app_fail(c, SHR_MSG_MEM_REGISTER, mem->correlation, s, mem->req.detail);
+		/* A mapping that must go again is unmapped where that may take long. */
+		mem->state = MEM_UNMAPPING;
+		mem->job = (struct dp_job){ .run = unmap_run, .done = unmap_done };
+		dp_reap_submit(&ctl->reap, &mem->job);
+		return;
+	}
+	mem->m.base = mem->req.base;
+	mem->m.bytes = mem->req.bytes;
+	ctl->memory_bytes += mem->m.bytes;
+	mem->state = MEM_ADDING;
+	dp_crew_broadcast(&ctl->crew, (struct dp_cmd){ .kind = DP_CMD_MEM_ADD, .fd = -1, .ptr = &mem->m }, &mem->flight);
+}
+
+static tn_status register_check(const struct dp_app *c, const struct shr_msg_mem_register *req, uint32_t *detail_out)
+{
+	uint64_t max = tn_config_u64(c->ctl->config, TN_CFG_LIMITS_MAX_MEMORIES_PER_CLIENT);
+
+	*detail_out = 0;
+	if (c->memory_cnt >= max) {
+		*detail_out = (uint32_t)max;
+		return TN_LIMIT;
+	}
+	if (req->rights == 0 || (req->rights & ~SHR_RIGHT_ALL) != 0 || req->length == 0) {
+		*detail_out = req->rights;
+		return TN_INVALID;
+	}
+	if (req->offset % SHR_PAGE != 0) {
+		*detail_out = SHR_PAGE;
+		return TN_INVALID;
+	}
+	return req->length > INT64_MAX - req->offset || req->offset > INT64_MAX ? TN_RANGE : TN_OK;
+}
+
+void dp_map_on_register(struct dp_app *c, struct shr_msg *m)
+{
+	const struct shr_msg_mem_register *req = shr_msg_body_ro(m);
+	struct dp_local_memory *mem;
+	uint32_t detail;
+	tn_status s = register_check(c, req, &detail);
+
+	if (s == TN_OK && (mem = calloc(1, sizeof *mem)) == NULL)
+		s = TN_NO_MEMORY;
+	if (s != TN_OK) {
+		count_op(c->ctl, TN_MEMOP_REGISTER, false, req->length);
+		dp_app_fail(c, SHR_MSG_MEM_REGISTER, m->hdr.correlation, s, detail);
+		return;
+	}
+	*mem = (struct dp_local_memory){
+		.m = { .client_id = c->id, .rights = req->rights },
+		.client = c, .ctl = c->ctl,
+		.job = { .run = map_run, .done = map_done },
+		.flight = { .done = memory_acked },
+		.req = { .fd = m->fds[0], .offset = req->offset, .bytes = req->length },
+		.state = MEM_MAPPING, .correlation = m->hdr.correlation,
+	};
+	m->fds[0] = -1;
+	tn_list_push_back(&c->memories, &mem->link);
+	c->memory_cnt++;
+	dp_reap_submit(&c->ctl->reap, &mem->job);
+}
+
+struct dp_local_memory *dp_map_find(struct dp_app *c, tn_handle h)
+{
+	struct dp_local_memory *mem = dp_handles_get(&c->ctl->memories, h);
+
+	return mem != NULL && mem->client == c && mem->state == MEM_LIVE ? mem : NULL;
+}
+
+void dp_map_on_unregister(struct dp_app *c, struct shr_msg *m)
+{
+	const struct shr_msg_id *req = shr_msg_body_ro(m);
+	struct dp_local_memory *mem = dp_map_find(c, req->id);
+
+	if (mem == NULL || mem->segment_refs > 0) {
+		dp_app_fail(c, SHR_MSG_MEM_UNREGISTER, m->hdr.correlation, mem == NULL ? TN_STALE : TN_BUSY,
+		               mem == NULL ? 0 : mem->segment_refs);
+		return;
+	}
+	mem->state = MEM_DELETING;
+	mem->correlation = m->hdr.correlation;
+	dp_crew_broadcast(&c->ctl->crew, (struct dp_cmd){ .kind = DP_CMD_MEM_DEL, .fd = -1, .num = mem->m.handle },
+	                  &mem->flight);
+}

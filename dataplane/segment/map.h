@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Client memory: takes a client's descriptor, makes it safe (sealed against shrinking by us), maps it, hands it to the
+ * workers, and unmaps it when they have let go. The calls that may take long run in the slow pool. Control thread. */
+#ifndef DP_SEGMENT_MAP_H
+#define DP_SEGMENT_MAP_H
+
+#include <sys/types.h>
+
+#include "dataplane/ingress/client.h"
+#include "dataplane/reap.h"
+#include "dataplane/segment/table.h"
+
+/* What to map, and what came of it. dp_map_run() is a pure step over one descriptor: it touches nothing else. */
+struct dp_map_req {
+	int fd;                 /* in; stays the caller's */
+	uint64_t offset, bytes; /* in; offset a multiple of SHR_PAGE, bytes > 0, no overflow */
+	uint8_t *base;          /* out, on TN_OK: first byte; mapped read-write and shared, left out of core dumps */
+	uint64_t map_bytes;     /* out: what to unmap */
+	dev_t dev;              /* out: which object it is */
+	ino_t ino;
+	bool sealed;            /* out: the object itself was acceptable, also when the mapping failed later */
+	uint32_t detail;        /* out: errno or the offending number */
+};
+/* TN_UNSUPPORTED: not a memfd. TN_PERMISSION: it cannot be sealed against shrinking, or not be written. TN_RANGE: it is
+ * shorter than offset + bytes. TN_INVALID: offset is not a multiple of its (huge) page. TN_NO_MEMORY, TN_LIMIT, TN_SYSTEM. */
+TN_MUST_USE tn_status dp_map_run(struct dp_map_req *req);
+void dp_map_undo(const struct dp_map_req *req);
+
+/* A registered memory and its client. The worker sees `m` only. */
+struct dp_local_memory {
+	struct dp_memory m;
+	struct tn_list link;    /* the client's */
+	struct dp_app *client;
+	struct dp_control *ctl;
+	struct dp_job job;
+	struct dp_flight flight;
+	struct dp_map_req req;
+	tn_status result;       /* of the job */
+	uint8_t state;
+	uint32_t segment_refs;  /* segments whose buffers lie in it */
+	uint32_t correlation;
+};
+
+void dp_map_on_register(struct dp_app *c, struct shr_msg *m);
+void dp_map_on_unregister(struct dp_app *c, struct shr_msg *m);
+/* The client's memory with this handle if it is usable, else NULL. */
+struct dp_local_memory *dp_map_find(struct dp_app *c, tn_handle h);
+/* For a closing client after CLIENT_DEL: unmap every memory that no segment and no acknowledgement holds any more. */
+void dp_map_release_idle(struct dp_app *c);
+/* At the end of the process: unmap here. */
+void dp_map_destroy_all(struct dp_app *c);
+
+#endif

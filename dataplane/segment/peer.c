@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Owner of the peer slots. Each change is a new immutable struct dp_peer under the same index (PEER_SET); the one
+ * before is wiped when every worker has let go of it. Control thread. */
+#include "dataplane/segment/peer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "dataplane/control.h"
+#include "dataplane/segment/secret.h"
+
+#define CALL_NS UINT64_C(5000000000)
+#define BACKOFF_FIRST_NS UINT64_C(20000000)
+#define BACKOFF_MAX_NS UINT64_C(2000000000)
+#define GIVE_UP_NS UINT64_C(60000000000)
+#define CALM_NS UINT64_C(5000000000) /* a peer that was quiet this long starts with the first back-off again */
+
+static void peer_acked(struct dp_flight *f);
+static void peer_found(struct dp_peer_call *call, tn_status s, const struct dp_peer *peer);
+static void peer_retry(struct dp_timer *t);
+
+void dp_peers_init(struct dp_peers *p, struct dp_control *ctl)
+{
+	*p = (struct dp_peers){ .ctl = ctl };
+}
+
+static void peer_free(struct dp_peer *peer)
+{
+	dp_secret_free(peer, sizeof *peer);
+}
+
+void dp_peers_fini(struct dp_peers *p)
+{
+	for (uint32_t i = 0; i < p->cnt; i++) {
+		struct dp_peer_slot *slot = p->slots[i];
+		dp_call_cancel(&slot->call.call);
+		dp_timer_cancel(&slot->retry);
+		peer_free(slot->prev);
+		peer_free(slot->cur);
+		peer_free(slot->next);
+		free(slot);
+	}
+	free(p->slots);
+	*p = (struct dp_peers){ .ctl = NULL };
+}
+
+struct dp_peer_slot *dp_peers_find(const struct dp_peers *p, const char *name)
+{
+	for (uint32_t i = 0; i < p->cnt; i++)
+		if (strcmp(p->slots[i]->name, name) == 0)
+			return p->slots[i];
+	return NULL;
+}
+
+tn_status dp_peers_introduce(struct dp_peers *p, const char *name, const struct tn_peer_id *id,
+                             struct dp_peer_slot **slot_out)
+{
+	struct dp_peer_slot *slot = dp_peers_find(p, name);
+
+	if (slot == NULL) {
+		struct dp_peer_slot **slots;
+		if (p->cnt == DP_PEERS_MAX)
+			return TN_LIMIT;
+		slots = realloc(p->slots, (p->cnt + 1) * sizeof(struct dp_peer_slot *));
+		if (slots == NULL)
+			return TN_NO_MEMORY;
+		p->slots = slots;
+		slot = calloc(1, sizeof *slot);
+		if (slot == NULL)
+			return TN_NO_MEMORY;
+		slot->ctl = p->ctl;
+		slot->index = p->cnt;
+		(void)snprintf(slot->name, sizeof slot->name, "%s", name);
+		slot->flight.done = peer_acked;
+		slot->fence.done = dp_greet_fenced;
+		slot->call.done = peer_found;
+		dp_call_init(&slot->call.call);
+		dp_timer_init(&slot->retry, peer_retry);
+		p->slots[p->cnt++] = slot;
+	}
+	slot->id = *id;
+	*slot_out = slot;
+	return TN_OK;
+}
+
+/* ---- versions ---- */
+
+static void version_send(struct dp_peer_slot *slot, struct dp_peer *peer)
+{
+	slot->prev = slot->cur;
+	slot->cur = peer;
+	dp_crew_broadcast(&slot->ctl->crew, (struct dp_cmd){ .kind = DP_CMD_PEER_SET, .fd = -1, .ptr = peer },
+	                  &slot->flight);
+}
+
+static tn_status version_set(struct dp_peer_slot *slot, const struct dp_peer *news)
+{
+	struct dp_peer *peer = dp_secret_alloc(sizeof *peer);
+
+	if (peer == NULL)
+		return TN_NO_MEMORY;
+	*peer = *news;
+	peer->index = slot->index;
+	peer->id = slot->id;
+	memcpy(peer->name, slot->name, sizeof peer->name);
+	if (slot->flight.waiting == 0) {
+		version_send(slot, peer);
+		return TN_OK;
+	}
+	peer_free(slot->next);
+	slot->next = peer;
+	return TN_OK;
+}
+
+static void peer_acked(struct dp_flight *f)
+{
+	struct dp_peer_slot *slot = tn_container_of(f, struct dp_peer_slot, flight);
+	struct dp_peer *next = slot->next;
+
+	peer_free(slot->prev);
+	slot->prev = NULL;
+	slot->next = NULL;
+	if (next != NULL)
+		version_send(slot, next);
+}
+
+static bool same_version(const struct dp_peer *a, const struct dp_peer *b)
+{
+	if (a == NULL || !tn_id128_eq(&a->session, &b->session) || !tn_id128_eq_secret(&a->ticket, &b->ticket) ||
+	    a->frame_bytes != b->frame_bytes || a->endpoint_cnt != b->endpoint_cnt)
+		return false;
+	for (uint32_t i = 0; i < a->endpoint_cnt; i++)
+		if (memcmp(&a->endpoints[i], &b->endpoints[i], sizeof a->endpoints[i]) != 0)
+			return false;
+	return true;
+}
+
+tn_status dp_peers_learn(struct dp_control *ctl, const struct dp_peer *peer, uint32_t *index_out)
+{
+	struct dp_peer_slot *slot;
+	tn_status s = dp_peers_introduce(&ctl->peers, peer->name, &peer->id, &slot);
+
+	if (s != TN_OK)
+		return s;
+	if (!same_version(slot->next != NULL ? slot->next : slot->cur, peer))
+		s = version_set(slot, peer);
+	if (s == TN_OK)
+		*index_out = slot->index;
+	return s;
+}
+
+/* ---- search for a newer version ---- */
+
+static void refresh_end(struct dp_peer_slot *slot, const struct dp_peer *news)
+{
+	slot->refreshing = false;
+	slot->answered_ns = slot->ctl->loop.now_ns;
+	dp_timer_cancel(&slot->retry);
+	/* Workers wait for a PEER_SET, also for one that says the same again. */
+	(void)version_set(slot, news != NULL ? news : slot->next != NULL ? slot->next : slot->cur);
+}
+
+static void refresh_later(struct dp_peer_slot *slot)
+{
+	struct dp_control *ctl = slot->ctl;
+
+	if (ctl->loop.now_ns >= slot->give_up_ns) {
+		refresh_end(slot, NULL);
+		return;
+	}
+	uint64_t wait_ns = slot->backoff_ns - tn_rand_below(&ctl->rand, slot->backoff_ns / 4);
+	slot->backoff_ns = TN_MIN(slot->backoff_ns * 2, BACKOFF_MAX_NS);
+	dp_timer_set(&ctl->loop, &slot->retry, ctl->loop.now_ns + wait_ns);
+}
+
+static void refresh_try(struct dp_peer_slot *slot)
+{
+	uint64_t deadline_ns = slot->ctl->loop.now_ns + CALL_NS;
+
+	if (dp_link_peer_refresh(slot->ctl->link, &slot->call, slot->cur, deadline_ns) != TN_OK)
+		refresh_later(slot);
+}
+
+static void peer_retry(struct dp_timer *t)
+{
+	refresh_try(tn_container_of(t, struct dp_peer_slot, retry));
+}
+
+static void peer_found(struct dp_peer_call *call, tn_status s, const struct dp_peer *peer)
+{
+	struct dp_peer_slot *slot = tn_container_of(call, struct dp_peer_slot, call);
+
+	if (s != TN_OK) {
+		refresh_later(slot);
+		return;
+	}
+	slot->id = peer->id;
+	refresh_end(slot, peer);
+}
+
+void dp_peers_refresh(struct dp_control *ctl, uint32_t index)
+{
+	struct dp_peer_slot *slot = dp_peers_at(&ctl->peers, index);
+	uint64_t now_ns = ctl->loop.now_ns;
+
+	if (slot == NULL || slot->cur == NULL || slot->refreshing)
+		return;
+	slot->refreshing = true;
+	slot->give_up_ns = now_ns + GIVE_UP_NS;
+	if (now_ns - slot->answered_ns > CALM_NS || slot->backoff_ns == 0)
+		slot->backoff_ns = BACKOFF_FIRST_NS;
+	/* Asked again right after an answer: that answer did not help, so not in a hurry. */
+	if (now_ns - slot->answered_ns < slot->backoff_ns)
+		refresh_later(slot);
+	else
+		refresh_try(slot);
+}
+
+void dp_peers_link_up(struct dp_peers *p)
+{
+	for (uint32_t i = 0; i < p->cnt; i++)
+		if (p->slots[i]->refreshing && dp_timer_armed(&p->slots[i]->retry))
+			dp_timer_set(&p->ctl->loop, &p->slots[i]->retry, p->ctl->loop.now_ns);
+}

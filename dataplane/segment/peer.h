@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The other data planes as this process knows them: a slot per peer name whose index never changes, the version of its
+ * session, ticket and endpoints that workers use, and the search for a newer one when lanes are refused. Also which of
+ * a peer's incarnations may have lanes into this host. Control thread. */
+#ifndef DP_SEGMENT_PEER_H
+#define DP_SEGMENT_PEER_H
+
+#include "common/atomic.h"
+#include "dataplane/crew.h"
+#include "dataplane/link/call.h"
+#include "dataplane/segment/table.h"
+
+#define DP_PEERS_MAX 4096u
+
+struct dp_control;
+
+struct dp_peer_slot {
+	struct dp_control *ctl;
+	uint32_t index;
+	char name[TN_NAME_MAX];
+	struct tn_peer_id id;
+	/* Versions: workers may use `prev` until they acknowledge `cur`; `next` waits for that. NULL cur: not known yet. */
+	struct dp_peer *prev, *cur, *next;
+	struct dp_flight flight;
+	bool refreshing;               /* a search is under way */
+	struct dp_peer_call call;
+	struct dp_timer retry;
+	uint64_t backoff_ns, give_up_ns, answered_ns;
+	uint32_t lanes_up[TN_TRANSPORT_CNT]; /* workers that reported a usable lane, for status output */
+	/* Lanes into this host. */
+	tn_a32 conn_cnt;               /* accepted and not yet closed; workers subtract */
+	struct tn_id128 incoming;      /* incarnation that may have lanes here; zero = none yet */
+	struct tn_id128 fencing;       /* incarnation that waits for the older one's lanes to be closed; zero = none */
+	struct dp_flight fence;
+};
+
+struct dp_peers {
+	struct dp_control *ctl;
+	uint32_t cnt;
+	struct dp_peer_slot **slots;   /* by index; slots never move or go */
+};
+
+void dp_peers_init(struct dp_peers *p, struct dp_control *ctl);
+void dp_peers_fini(struct dp_peers *p);
+
+/* NULL when no such name or index was ever told. */
+struct dp_peer_slot *dp_peers_find(const struct dp_peers *p, const char *name);
+TN_INLINE struct dp_peer_slot *dp_peers_at(const struct dp_peers *p, uint32_t index)
+{
+	return index < p->cnt ? p->slots[index] : NULL;
+}
+/* A configured peer: makes its slot if the name is new. TN_LIMIT, TN_NO_MEMORY. */
+tn_status dp_peers_introduce(struct dp_peers *p, const char *name, const struct tn_peer_id *id,
+                             struct dp_peer_slot **slot_out);
+/* What the control plane says about a peer now; workers get it if it is news. `peer->index` is ignored: ours is
+ * *index_out. TN_LIMIT, TN_NO_MEMORY. */
+tn_status dp_peers_learn(struct dp_control *ctl, const struct dp_peer *peer, uint32_t *index_out);
+/* Lanes to this peer were refused (DP_EVT_PEER_REFRESH): ask the control plane; always answered by a PEER_SET. */
+void dp_peers_refresh(struct dp_control *ctl, uint32_t index);
+/* The link is up again: searches that wait go on at once. */
+void dp_peers_link_up(struct dp_peers *p);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The functions of dataplane/worker.h for tests, without a thread. */
+#include "tests/unit/dataplane_ctl/fake_worker.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define EVENTS_MAX 8192
+
+struct dp_worker {
+	unsigned index;
+	int fd;
+	struct fake_cmds posted;
+	struct dp_evt events[EVENTS_MAX];
+	unsigned evt_head, evt_tail;
+	uint64_t held[FAKE_CMDS_MAX];
+	unsigned held_cnt;
+};
+struct dp_qp { struct dp_qp_cfg cfg; };
+
+static struct dp_worker *workers[SHR_WORKERS_MAX];
+static bool holding;
+static uint32_t room = UINT32_MAX;
+
+tn_status dp_worker_new(const struct dp_worker_env *env, uint32_t index, struct dp_worker **out)
+{
+	struct dp_worker *w = calloc(1, sizeof *w);
+
+	(void)env;
+	if (w == NULL)
+		return TN_NO_MEMORY;
+	w->index = index;
+	w->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	workers[index] = w;
+	*out = w;
+	return TN_OK;
+}
+
+tn_status dp_worker_start(struct dp_worker *w, uint32_t cpu)
+{
+	(void)w, (void)cpu;
+	return TN_OK;
+}
+
+void dp_worker_join(struct dp_worker *w, uint64_t deadline_ns)
+{
+	(void)w, (void)deadline_ns;
+}
+
+void dp_worker_free(struct dp_worker *w)
+{
+	workers[w->index] = NULL;
+	close(w->fd);
+	free(w);
+}
+
+void fake_emit(unsigned i, const struct dp_evt *evt)
+{
+	struct dp_worker *w = workers[i];
+
+	w->events[w->evt_tail++ % EVENTS_MAX] = *evt;
+	(void)!write(w->fd, &(uint64_t){ 1 }, sizeof(uint64_t));
+}
+
+static void ack(struct dp_worker *w, uint64_t id)
+{
+	fake_emit(w->index, &(struct dp_evt){ .kind = DP_EVT_ACK, .id = id });
+}
+
+tn_status dp_worker_post(struct dp_worker *w, const struct dp_cmd *cmd)
+{
+	if (room == 0)
+		return TN_AGAIN;
+	if (room != UINT32_MAX)
+		room--;
+	w->posted.cmd[w->posted.cnt++ % FAKE_CMDS_MAX] = *cmd;
+	if (cmd->id != 0 && holding)
+		w->held[w->held_cnt++] = cmd->id;
+	else if (cmd->id != 0)
+		ack(w, cmd->id);
+	return TN_OK;
+}
+
+tn_status dp_worker_take(struct dp_worker *w, struct dp_evt *evt_out)
+{
+	if (w->evt_head == w->evt_tail)
+		return TN_AGAIN;
+	*evt_out = w->events[w->evt_head++ % EVENTS_MAX];
+	return TN_OK;
+}
+
+int dp_worker_event_fd(const struct dp_worker *w)
+{
+	return w->fd;
+}
+
+struct dp_qp *dp_qp_new(const struct dp_qp_cfg *cfg)
+{
+	struct dp_qp *qp = malloc(sizeof *qp);
+
+	if (qp != NULL)
+		qp->cfg = *cfg;
+	return qp;
+}
+
+void dp_qp_free(struct dp_qp *qp)
+{
+	free(qp);
+}
+
+struct fake_cmds *fake_posted(unsigned i)
+{
+	return &workers[i]->posted;
+}
+
+const struct dp_cmd *fake_last(unsigned i, enum dp_cmd_kind kind)
+{
+	for (unsigned n = workers[i]->posted.cnt; n-- > 0;)
+		if (workers[i]->posted.cmd[n % FAKE_CMDS_MAX].kind == (uint32_t)kind)
+			return &workers[i]->posted.cmd[n % FAKE_CMDS_MAX];
+	return NULL;
+}
+
+unsigned fake_count(unsigned i, enum dp_cmd_kind kind)
+{
+	unsigned cnt = 0;
+
+	for (unsigned n = 0; n < workers[i]->posted.cnt; n++)
+		cnt += workers[i]->posted.cmd[n].kind == (uint32_t)kind;
+	return cnt;
+}
+
+void fake_hold(bool hold)
+{
+	holding = hold;
+	for (unsigned i = 0; !hold && i < SHR_WORKERS_MAX; i++) {
+		struct dp_worker *w = workers[i];
+		if (w == NULL)
+			continue;
+		for (unsigned n = 0; n < w->held_cnt; n++)
+			ack(w, w->held[n]);
+		w->held_cnt = 0;
+	}
+}
+
+void fake_mailbox_room(uint32_t n)
+{
+	room = n;
+}
+
+void fake_reset(void)
+{
+	holding = false;
+	room = UINT32_MAX;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Client memory: what is refused and why, and what a good one becomes. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/unit/dataplane_ctl/bench.h"
+#include "common/clock.h"
+#include "dataplane/segment/map.h"
+#include "tests/unit/cu.h"
+
+#define MIB (1u << 20)
+
+static tn_status map_of(int fd, uint64_t offset, uint64_t bytes, struct dp_map_req *req)
+{
+	*req = (struct dp_map_req){ .fd = fd, .offset = offset, .bytes = bytes };
+	return dp_map_run(req);
+}
+
+static void good_memfd_is_sealed_and_shared(void)
+{
+	int fd = memfd_of(MIB, true);
+	struct dp_map_req req;
+	uint8_t *mine = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	CU_ASSERT_EQUAL_FATAL(map_of(fd, 4096, MIB - 4096, &req), TN_OK);
+	req.base[0] = 0x5a;
+	CU_ASSERT_EQUAL(mine[4096], 0x5a);
+	CU_ASSERT_NOT_EQUAL(ftruncate(fd, 4096), 0); /* cannot shrink under us any more */
+	CU_ASSERT_EQUAL(errno, EPERM);
+	dp_map_undo(&req);
+	munmap(mine, MIB);
+	close(fd);
+}
+
+static void refusals_have_their_reason(void)
+{
+	struct dp_map_req req;
+	char path[] = "/tmp/dpctl-file-XXXXXX";
+	int file = mkstemp(path), sealed = memfd_of(MIB, false), small = memfd_of(8192, true), fds[2];
+
+	CU_ASSERT_EQUAL(ftruncate(file, MIB), 0);
+	CU_ASSERT_EQUAL(map_of(file, 0, 4096, &req), TN_UNSUPPORTED);
+	CU_ASSERT_EQUAL(map_of(sealed, 0, 4096, &req), TN_PERMISSION);
+	CU_ASSERT_EQUAL(map_of(small, 0, 8193, &req), TN_RANGE);
+	CU_ASSERT_EQUAL(map_of(small, 4096, 4097, &req), TN_RANGE);
+	CU_ASSERT_PTR_NULL(req.base);
+	CU_ASSERT_EQUAL_FATAL(pipe(fds), 0);
+	CU_ASSERT_EQUAL(map_of(fds[0], 0, 4096, &req), TN_UNSUPPORTED);
+	unlink(path);
+	close(file), close(sealed), close(small), close(fds[0]), close(fds[1]);
+}
+
+static void write_sealed_is_refused(void)
+{
+	int fd = memfd_of(MIB, true);
+	struct dp_map_req req;
+
+	CU_ASSERT_EQUAL_FATAL(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
+	CU_ASSERT_EQUAL(map_of(fd, 0, MIB, &req), TN_PERMISSION);
+	close(fd);
+}
+
+static tn_status reg(struct bench *b, int sock, int fd, uint64_t offset, uint64_t bytes, uint32_t rights)
+{
+	struct shr_msg_mem_register r = { .offset = offset, .length = bytes, .rights = rights };
+	static struct shr_msg reply;
+
+	return app_call(b, sock, SHR_MSG_MEM_REGISTER, &r, sizeof r, fd, &reply);
+}
+
+static void register_refuses_bad_ranges_and_overlap(void)
+{
+	static struct bench b;
+	int sock, fd = memfd_of(MIB, true), other = memfd_of(MIB, true);
+
+	bench_start(&b, 2, NULL);
+	sock = app_attach(&b);
+	CU_ASSERT_EQUAL(reg(&b, sock, fd, 100, 4096, SHR_RIGHT_ALL), TN_INVALID);
+	CU_ASSERT_EQUAL(reg(&b, sock, fd, 0, 4096, 0), TN_INVALID);
+	CU_ASSERT_EQUAL(reg(&b, sock, fd, UINT64_C(1) << 63, 8192, SHR_RIGHT_ALL), TN_RANGE);
+	CU_ASSERT_EQUAL(reg(&b, sock, fd, 4096, UINT64_C(1) << 63, SHR_RIGHT_ALL), TN_RANGE);
+	CU_ASSERT_EQUAL(reg(&b, sock, fd, 0, 2 * MIB, SHR_RIGHT_ALL), TN_RANGE);
+	CU_ASSERT_EQUAL(reg(&b, sock, fd, 0, 8192, SHR_RIGHT_ALL), TN_OK);
+	CU_ASSERT_EQUAL(reg(&b, sock, fd, 4096, 8192, SHR_RIGHT_ALL), TN_EXISTS);
+	CU_ASSERT_EQUAL(reg(&b, sock, fd, 8192, 8192, SHR_RIGHT_ALL), TN_OK); /* beside it is fine */
+	CU_ASSERT_EQUAL(reg(&b, sock, other, 0, 8192, SHR_RIGHT_ALL), TN_OK); /* another object is another range */
+	CU_ASSERT_EQUAL(b.ctl.memories.used, 3);
+	CU_ASSERT_EQUAL(fake_count(0, DP_CMD_MEM_ADD), 3);
+	CU_ASSERT_EQUAL(fake_count(1, DP_CMD_MEM_ADD), 3);
+	close(sock);
+	CU_ASSERT_TRUE(turn_until(&b, b.ctl.attach.clients.used == 0));
+	CU_ASSERT_EQUAL(b.ctl.memories.used, 0);
+	CU_ASSERT_EQUAL(b.ctl.memory_bytes, 0);
+	bench_stop(&b);
+	close(fd), close(other);
+}
+
+static void unregister_waits_for_the_workers(void)
+{
+	static struct bench b;
+	static struct shr_msg m;
+	struct shr_msg_id id;
+	int sock, fd = memfd_of(MIB, true);
+	tn_status s;
+
+	bench_start(&b, 2, NULL);
+	sock = app_attach(&b);
+	id.id = app_register(&b, sock, fd, MIB, SHR_RIGHT_ALL);
+	CU_ASSERT_NOT_EQUAL_FATAL(id.id, 0);
+	fake_hold(true);
+	memcpy(shr_msg_begin(&m, SHR_MSG_MEM_UNREGISTER, 9, sizeof id), &id, sizeof id);
+	CU_ASSERT_EQUAL(shr_msg_send(sock, &m), TN_OK);
+	bench_turns(&b, 20);
+	CU_ASSERT_EQUAL(shr_msg_recv(sock, SHR_FROM_DATAPLANE, &m), TN_AGAIN);
+	CU_ASSERT_EQUAL(b.ctl.memories.used, 1);
+	fake_hold(false);
+	s = app_recv(&b, sock, &m);
+	CU_ASSERT_EQUAL(s, TN_OK);
+	CU_ASSERT_EQUAL(m.hdr.status, TN_OK);
+	CU_ASSERT_EQUAL(b.ctl.memories.used, 0);
+	CU_ASSERT_EQUAL(app_call(&b, sock, SHR_MSG_MEM_UNREGISTER, &id, sizeof id, -1, &m), TN_STALE);
+	close(sock);
+	bench_stop(&b);
+	close(fd);
+}
+
+TN_TEST_MAIN("map", { "a good memfd is sealed and shared", good_memfd_is_sealed_and_shared },
+             { "refusals have their reason", refusals_have_their_reason },
+             { "a write-sealed memfd is refused", write_sealed_is_refused },
+             { "register refuses bad ranges and overlap", register_refuses_bad_ranges_and_overlap },
+             { "unregister waits for the workers", unregister_waits_for_the_workers })
