@@ -124,7 +124,9 @@ TN_INLINE void shr_sq_prefetch(const struct shr_sq_cons *c, uint32_t i)
 	TN_PREFETCH(e + TN_CACHE_LINE);
 }
 
-/* Gives `n` copied-out entries back to the application in one store. */
+/* Gives `n` copied-out entries back to the application in one store. Call it before anything is done for the copies: when
+ * the data plane dies, libtent takes the entries at and above sq_head as never seen and submits them again, WRITEs
+ * included. */
 TN_INLINE void shr_sq_release(struct shr_sq_cons *c, uint32_t n)
 {
 	c->head += n;

@@ -48,6 +48,7 @@ static void drain_dead_ring(tent_qp *qp)
  * makes no sense proves nothing, so then all counts as taken. */
 static uint64_t first_untaken(const struct lt_ring *ring)
 {
+	/* [R2] acquire: only as a number; the dead worker copies nothing any more. */
 	uint32_t waiting = ring->sq.published - tn_load_acquire32(&ring->view.qp->sq_head.value);
 
 	return waiting > ring->sq.entries ? ring->put_cnt : ring->put_cnt - waiting;

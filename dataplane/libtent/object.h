@@ -59,7 +59,7 @@ TN_INLINE bool lt_object_is(const struct lt_object *o, enum lt_kind kind, const 
 {
 	if (o == NULL || o->kind != (uint32_t)kind || (ctx != NULL && o->ctx != ctx))
 		return false;
-	uint32_t state = tn_load_acquire32(&o->state);
+	uint32_t state = tn_load_relaxed32(&o->state);
 	return state == LT_OBJECT_LIVE || state == LT_OBJECT_RESTORING || state == LT_OBJECT_FAILED;
 }
 

@@ -94,7 +94,7 @@ void lt_queue_knock(tent_qp *qp, uint32_t events)
 {
 	uint64_t one = 1;
 
-	/* [L2] release: what was left at the door before is whole. */
+	/* Only a hint: what was left at the door is passed on by the context's lock. */
 	(void)tn_exchange32(&qp->events, tn_load_relaxed32(&qp->events) | events);
 	(void)!write(qp->wake_fd, &one, sizeof one);
 }

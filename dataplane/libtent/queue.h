@@ -170,8 +170,8 @@ TN_INLINE bool lt_queue_enter(tent_qp *qp)
 {
 	if (tn_unlikely(qp == NULL || qp->magic != LT_QP_MAGIC || lt_forked(qp->fork_mark)))
 		return false;
-	/* [L2] acquire: what the keeper left at the door is whole. */
-	if (tn_unlikely(tn_load_acquire32(&qp->events) != 0))
+	/* Only a hint: what the keeper left at the door is read under the context's lock. */
+	if (tn_unlikely(tn_load_relaxed32(&qp->events) != 0))
 		lt_queue_adopt(qp);
 	return true;
 }

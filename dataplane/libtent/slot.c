@@ -121,7 +121,7 @@ void lt_slot_finish(tent_qp *qp, struct lt_slot *slot, tent_outcome outcome, tn_
 /* Is the object there, coming, or gone for this request? */
 static tn_status resolve_object(const struct lt_object *o, uint32_t generation)
 {
-	if (tn_load_acquire32(&o->generation) != generation)
+	if (tn_load_relaxed32(&o->generation) != generation)
 		return TN_STALE;
 	/* [L1] acquire: an id read after LIVE is the id of this life. */
 	switch (tn_load_acquire32(&o->state)) {

@@ -37,7 +37,7 @@ static bool arm(tent_qp *qp)
 		qp->armed = true;
 	}
 	shr_doorbell_arm_fence();
-	return !ring_has_something(qp) && tn_load_acquire32(&qp->events) == 0 &&
+	return !ring_has_something(qp) && tn_load_relaxed32(&qp->events) == 0 &&
 	       tn_load_relaxed64(&qp->held_deadline_ns) > tn_now_ns();
 }
 
