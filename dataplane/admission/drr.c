@@ -39,9 +39,11 @@ struct dp_drr_flow *dp_drr_pick(struct dp_drr *d)
 	struct dp_drr_flow *first = tn_list_first(&d->round, struct dp_drr_flow, link);
 	if (!first || first->deficit >= first->cost)
 		return first;
-	/* The first flow's turn is over: to the end of the round. Then: who can send after the fewest turns? */
-	tn_list_unlink(&first->link);
-	tn_list_push_back(&d->round, &first->link);
+	if (first->served) { /* its turn is over: to the end of the round */
+		tn_list_unlink(&first->link);
+		tn_list_push_back(&d->round, &first->link);
+	}
+	/* Who can send after the fewest turns? */
 	uint64_t turns = UINT64_MAX;
 	tn_list_foreach(node, &d->round) {
 		uint64_t n = turns_needed(d, tn_list_entry(node, struct dp_drr_flow, link));
@@ -51,6 +53,7 @@ struct dp_drr_flow *dp_drr_pick(struct dp_drr *d)
 	tn_list_foreach(node, &d->round) {
 		struct dp_drr_flow *f = tn_list_entry(node, struct dp_drr_flow, link);
 		f->deficit += turns * d->quantum;
+		f->served = false;
 		if (!winner && f->deficit >= f->cost)
 			winner = f;
 	}
@@ -65,4 +68,5 @@ struct dp_drr_flow *dp_drr_pick(struct dp_drr *d)
 void dp_drr_charge(struct dp_drr_flow *f)
 {
 	f->deficit = f->deficit > f->cost ? f->deficit - f->cost : 0;
+	f->served = true;
 }

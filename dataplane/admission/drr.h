@@ -14,6 +14,7 @@ struct dp_drr_flow {
 	struct tn_list link;  /* in the round while runnable */
 	uint64_t cost;        /* bytes of its head; set by the caller before it runs */
 	uint64_t deficit;     /* bytes it may still send in this turn */
+	bool served;          /* sent something in this turn */
 };
 
 struct dp_drr {

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Admission queues: windows, fairness between targets, priority with ageing, holding, and equation 4 at every step. */
+#include "dataplane/admission/queue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/cu.h"
+
+static tn_a64 cells[TN_METRIC_CELL_CNT];
+static struct tn_metrics metrics;
+static struct dp_admission adm;
+
+static void setup(uint32_t owners, uint64_t bytes, uint32_t peer_owners, uint64_t peer_bytes)
+{
+	memset(cells, 0, sizeof cells);
+	tn_metrics_bind(&metrics, cells, true);
+	struct dp_admission_cfg cfg = { .targets = 9, .quantum_bytes = 1000, .window_owners = owners, .window_bytes = bytes,
+					.peer_window_owners = peer_owners, .peer_window_bytes = peer_bytes };
+	CU_ASSERT_EQUAL_FATAL(dp_admission_init(&adm, &cfg, &metrics), TN_OK);
+}
+
+static uint64_t event(enum tn_admission e)
+{
+	return tn_load_relaxed64(&cells[TN_C2(ADMISSION_EVENTS_TOTAL, TN_OWNER_KIND_USER, e).cell]);
+}
+
+static void equation(void)
+{
+#if TENT_METRICS
+	uint64_t queued = tn_load_relaxed64(&cells[TN_G1(ADMISSION_QUEUED_OWNERS, TN_OWNER_KIND_USER).cell]);
+	CU_ASSERT_EQUAL(event(TN_ADMISSION_ADMIT),
+			event(TN_ADMISSION_DISPATCH) + event(TN_ADMISSION_DEADLINE_DROP) + event(TN_ADMISSION_CANCEL) + queued);
+	CU_ASSERT_EQUAL(queued, adm.queued);
+#endif
+}
+
+static struct dp_owner *push(uint32_t peer, unsigned priority, uint64_t bytes, uint64_t now)
+{
+	struct dp_owner *o = calloc(1, sizeof *o);
+	tn_list_init(&o->link);
+	o->peer_index = peer;
+	o->priority = (uint8_t)priority;
+	o->bytes = bytes;
+	dp_admission_push(&adm, o, now, false);
+	equation();
+	return o;
+}
+
+/* Dispatches the next owner; returns its target (UINT32_MAX - 1 = none went). */
+static uint32_t go(uint64_t now, struct dp_owner **out)
+{
+	struct dp_owner *o = *out = dp_admission_next(&adm, now);
+	if (!o)
+		return UINT32_MAX - 1;
+	dp_admission_dispatch(&adm, o, now);
+	equation();
+	return o->peer_index;
+}
+
+static void test_fifo_and_window(void)
+{
+	setup(2, 1000, 10, 10000);
+	struct dp_owner *a = push(0, 1, 600, 1), *b = push(0, 1, 300, 2), *c = push(0, 1, 200, 3), *got;
+	CU_ASSERT_EQUAL(go(10, &got), 0);
+	CU_ASSERT_PTR_EQUAL(got, a);
+	go(10, &got);
+	CU_ASSERT_PTR_EQUAL(got, b);
+	CU_ASSERT_PTR_NULL(dp_admission_next(&adm, 10));
+	dp_admission_release(&adm, a);
+	go(10, &got);
+	CU_ASSERT_PTR_EQUAL(got, c);
+	CU_ASSERT_EQUAL(event(TN_ADMISSION_DISPATCH), TENT_METRICS ? 3 : 0);
+	dp_admission_release(&adm, b);
+	dp_admission_release(&adm, c);
+	CU_ASSERT_EQUAL(adm.window.bytes, 0);
+	free(a), free(b), free(c);
+	dp_admission_destroy(&adm);
+}
+
+static void test_oversized(void)
+{
+	setup(10, 1000, 10, 1000);
+	struct dp_owner *small = push(1, 1, 10, 1), *big = push(2, 1, 100000, 1), *got;
+	go(2, &got);
+	CU_ASSERT_PTR_EQUAL(got, small);
+	CU_ASSERT_PTR_NULL(dp_admission_next(&adm, 2));
+	dp_admission_release(&adm, small);
+	go(2, &got);
+	CU_ASSERT_PTR_EQUAL(got, big);
+	dp_admission_release(&adm, big);
+	free(small), free(big);
+	dp_admission_destroy(&adm);
+}
+
+/* A peer whose window is full does not stop others; they share what is left. */
+static void test_slow_peer(void)
+{
+	setup(1000, 1 << 30, 2, 1 << 20);
+	struct dp_owner *slow[3];
+	for (int i = 0; i < 3; i++)
+		slow[i] = push(1, 1, 100, 1);
+	for (int i = 0; i < 5; i++)
+		push(2, 1, 100, 1);
+	uint32_t from1 = 0, from2 = 0, t;
+	struct dp_owner *out[8];
+	uint32_t n = 0;
+	while ((t = go(2, &out[n])) != UINT32_MAX - 1) {
+		n++;
+		from1 += t == 1;
+		from2 += t == 2;
+		if (t == 2)
+			dp_admission_release(&adm, out[n - 1]);
+	}
+	CU_ASSERT_EQUAL(from1, 2);
+	CU_ASSERT_EQUAL(from2, 5);
+	CU_ASSERT_EQUAL(adm.queued, 1);
+	dp_admission_release(&adm, slow[0]);
+	CU_ASSERT_EQUAL(go(3, &out[n++]), 1);
+	for (uint32_t i = 0; i < n; i++)
+		free(out[i]);
+	dp_admission_destroy(&adm);
+}
+
+static void test_fair_shares(void)
+{
+	setup(1u << 30, UINT64_MAX, 1u << 30, UINT64_MAX);
+	uint64_t sent[3] = { 0 };
+	for (int i = 0; i < 3000; i++) {
+		push(0, 1, 100, 1);
+		push(1, 1, 900, 1);
+		push(2, 1, 5000, 1);
+	}
+	for (int i = 0; i < 2000; i++) {
+		struct dp_owner *o;
+		uint32_t t = go(2, &o);
+		sent[t] += o->bytes;
+		dp_admission_release(&adm, o);
+		free(o);
+	}
+	CU_ASSERT(sent[0] + 20000 > sent[1] && sent[1] + 20000 > sent[2] && sent[2] + 20000 > sent[0]);
+	struct dp_owner *o;
+	while (go(2, &o) != UINT32_MAX - 1) {
+		dp_admission_release(&adm, o);
+		free(o);
+	}
+	dp_admission_destroy(&adm);
+}
+
+static void test_priority_and_age(void)
+{
+	setup(1u << 20, UINT64_MAX, 1u << 20, UINT64_MAX);
+	uint64_t now = 1000;
+	struct dp_owner *low = push(0, TN_PRIORITY_LOW, 10, now), *got;
+	for (int i = 0; i < 100; i++)
+		push(1, TN_PRIORITY_HIGH, 10, now);
+	for (int i = 0; i < 50; i++) {
+		CU_ASSERT_EQUAL(go(now, &got), 1);
+		free(got);
+	}
+	now += DP_ADMISSION_AGE_NS; /* the low one has waited long enough: one goes through */
+	CU_ASSERT_EQUAL(go(now, &got), 0);
+	CU_ASSERT_PTR_EQUAL(got, low);
+	free(got);
+	push(0, TN_PRIORITY_LOW, 10, now);
+	for (int i = 0; i < 50; i++) {
+		CU_ASSERT_EQUAL(go(now + 1, &got), 1);
+		free(got);
+	}
+	CU_ASSERT_EQUAL(go(now + 1, &got), 0);
+	free(got);
+	dp_admission_destroy(&adm);
+}
+
+static void test_defer_drop_front(void)
+{
+	setup(10, 1 << 20, 10, 1 << 20);
+	struct dp_owner *a = push(1, 1, 10, 1), *b = push(1, 1, 10, 1), *c = push(2, 1, 10, 1), *got;
+	got = dp_admission_next(&adm, 2);
+	CU_ASSERT_PTR_EQUAL(got, a);
+	dp_admission_defer(&adm, a);
+	equation();
+	CU_ASSERT_EQUAL(go(2, &got), 2); /* the other target goes on */
+	CU_ASSERT_PTR_EQUAL(got, c);
+	CU_ASSERT_PTR_NULL(dp_admission_next(&adm, 2));
+	dp_admission_drop(&adm, a, 3, TN_ADMISSION_END_DEADLINE_DROP); /* while held */
+	equation();
+	dp_admission_resume(&adm);
+	got = dp_admission_next(&adm, 4);
+	CU_ASSERT_PTR_EQUAL(got, b);
+	dp_admission_push(&adm, a, 4, true); /* comes back to the front */
+	CU_ASSERT_PTR_EQUAL(dp_admission_next(&adm, 4), a);
+	dp_admission_drop(&adm, b, 5, TN_ADMISSION_END_CANCEL);
+	dp_admission_drop(&adm, a, 5, TN_ADMISSION_END_CANCEL);
+	equation();
+	CU_ASSERT_EQUAL(adm.queued, 0);
+	CU_ASSERT_EQUAL(event(TN_ADMISSION_DEFER), TENT_METRICS ? 1 : 0);
+	free(a), free(b), free(c);
+	dp_admission_destroy(&adm);
+}
+
+TN_TEST_MAIN("queue",
+	{ "first in first out within a window", test_fifo_and_window },
+	{ "an oversized owner waits until it can go alone", test_oversized },
+	{ "a full peer window stops only that peer", test_slow_peer },
+	{ "targets share by bytes", test_fair_shares },
+	{ "strict priority with ageing", test_priority_and_age },
+	{ "defer, drop while held, return to the front", test_defer_drop_front },
+)
