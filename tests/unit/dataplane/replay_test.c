@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Retry, failover and the replay law through a whole worker with scripted transports; refresh of stale descriptors;
+ * late cancels; fences. Every case ends with the contract's equations and empty pools. */
+#include "tests/unit/dataplane/script.h"
+
+static uint64_t cell(const struct rig *g, uint32_t i) { return tn_load_relaxed64(&g->w->stats.m.cells[i]); }
+#define COUNT(g, at) (TENT_METRICS ? cell(g, (at).cell) : 0)
+#define IF_METRICS(n) (TENT_METRICS ? (n) : 0)
+#define COUNT_IS(g, at, n) CU_ASSERT_EQUAL(COUNT(g, at), IF_METRICS(n))
+
+static struct script_step down(bool nothing_left, bool fenced)
+{
+	return (struct script_step){ SCRIPT_FAIL, { .status = TN_PATH_DOWN, .phase = TN_PHASE_POLL,
+		.reason = TN_REASON_PEER_CLOSED, .nothing_left = nothing_left, .fenced = fenced } };
+}
+
+static struct script_step fails(tn_status status, uint8_t phase, uint8_t reason)
+{
+	return (struct script_step){ SCRIPT_FAIL, { .status = status, .phase = phase, .reason = reason, .nothing_left = true } };
+}
+
+static const struct script_step hang = { SCRIPT_HANG, { 0 } };
+
+static struct shr_cqe_shm run(struct rig *g, struct shr_sqe_shm sqe)
+{
+	struct shr_cqe_shm c = { .status = TN_PENDING };
+	rig_submit(g, sqe);
+	for (int i = 0; i < 400 && !rig_poll(g, &c); i++)
+		rig_advance(g, RIG_MS);
+	return c;
+}
+
+static void test_law_table(void)
+{
+	static const struct { uint8_t op; uint16_t flags; bool nothing, fenced; tn_status status; uint8_t attempts; } rows[] = {
+		{ SHR_OP_READ, 0, false, false, TN_OK, 2 },
+		{ SHR_OP_READ, SHR_SQE_AT_MOST_ONCE, false, false, TN_OK, 2 },
+		{ SHR_OP_WRITE, 0, false, false, TN_AMBIGUOUS, 1 },
+		{ SHR_OP_WRITE, 0, true, false, TN_OK, 2 },
+		{ SHR_OP_WRITE, 0, false, true, TN_OK, 2 },
+		{ SHR_OP_WRITE, SHR_SQE_AT_MOST_ONCE, false, true, TN_AMBIGUOUS, 1 },
+		{ SHR_OP_WRITE, SHR_SQE_AT_MOST_ONCE, true, false, TN_OK, 2 },
+	};
+	for (size_t i = 0; i < TN_ARRAY_LEN(rows); i++) {
+		struct rig g;
+		rig_open(&g, NULL, 0, script_only_tcp);
+		struct dp_remote *r = script_open_remote(&g, 1);
+		struct script_step step = down(rows[i].nothing, rows[i].fenced);
+		script_set(&script_tcp, &step, 1);
+		struct shr_sqe_shm s = script_sqe(rows[i].op, 1, 0, 4096);
+		s.flags = rows[i].flags;
+		struct shr_cqe_shm c = run(&g, s);
+		CU_ASSERT_EQUAL(c.status, rows[i].status);
+		CU_ASSERT_EQUAL(c.attempts, rows[i].attempts);
+		CU_ASSERT_EQUAL(script_tcp.submits, rows[i].attempts);
+		rig_close(&g);
+		free(r);
+	}
+}
+
+/* Contract equation 8: recovered from rdma to tcp. */
+static void test_failover(void)
+{
+	struct rig g;
+	rig_open(&g, NULL, 0, script_both);
+	struct dp_remote *r = script_open_remote(&g, 1);
+	struct script_step step = down(true, false);
+	script_set(&script_rdma, &step, 1);
+	struct shr_cqe_shm c = run(&g, script_sqe(SHR_OP_WRITE, 1, 0, 4096));
+	CU_ASSERT_EQUAL(c.status, TN_OK);
+	CU_ASSERT_EQUAL(c.transport, TN_TRANSPORT_TCP);
+	CU_ASSERT_EQUAL(c.attempts, 2);
+	COUNT_IS(&g, TN_C3(TRANSPORT_ATTEMPT_OUTCOMES_TOTAL, TN_TRANSPORT_RDMA, TN_OP_WRITE, TN_OUTCOME_FAILED), 1);
+	COUNT_IS(&g, TN_C3(TRANSPORT_ATTEMPT_OUTCOMES_TOTAL, TN_TRANSPORT_TCP, TN_OP_WRITE, TN_OUTCOME_COMPLETED), 1);
+	COUNT_IS(&g, TN_C2(TRANSPORT_FAILOVER_TOTAL, TN_TRANSPORT_RDMA, TN_TRANSPORT_TCP), 1);
+	COUNT_IS(&g, TN_C3(LOGICAL_REQUEST_OUTCOMES_TOTAL, TN_OP_WRITE, TN_TRANSPORT_TCP, TN_OUTCOME_COMPLETED), 1);
+	/* A failure at submit is an attempt like any other. */
+	step.what = SCRIPT_REFUSE;
+	script_set(&script_rdma, &step, 1);
+	c = run(&g, script_sqe(SHR_OP_WRITE, 2, 0, 4096));
+	CU_ASSERT_EQUAL(c.status, TN_OK);
+	CU_ASSERT_EQUAL(c.transport, TN_TRANSPORT_TCP);
+	COUNT_IS(&g, TN_C3(TRANSPORT_ATTEMPT_OUTCOMES_TOTAL, TN_TRANSPORT_RDMA, TN_OP_WRITE, TN_OUTCOME_FAILED), 2);
+	/* An unreachable first choice is a fallback, no failover. */
+	script_rdma.reach = DP_REACH_NO;
+	c = run(&g, script_sqe(SHR_OP_READ, 3, 0, 4096));
+	CU_ASSERT_EQUAL(c.status, TN_OK);
+	CU_ASSERT_EQUAL(c.attempts, 1);
+	COUNT_IS(&g, TN_C2(TRANSPORT_FAILOVER_TOTAL, TN_TRANSPORT_RDMA, TN_TRANSPORT_TCP), 2);
+	/* A hint is not replaced. */
+	struct shr_sqe_shm s = script_sqe(SHR_OP_READ, 4, 0, 4096);
+	s.hint = TN_TRANSPORT_RDMA;
+	c = run(&g, s);
+	CU_ASSERT_EQUAL(c.status, TN_PEER_DOWN);
+	CU_ASSERT_EQUAL(c.phase, TN_PHASE_SELECTION);
+	rig_close(&g);
+	free(r);
+}
+
+static void test_attempts_are_bounded(void)
+{
+	static const char *const sets[] = { "retry/max_attempts=3" };
+	struct rig g;
+	rig_open(&g, sets, 1, script_only_tcp);
+	struct dp_remote *r = script_open_remote(&g, 1);
+	struct script_step d = down(true, false), steps[5] = { d, d, d, d, d };
+	script_set(&script_tcp, steps, 5);
+	struct shr_cqe_shm c = run(&g, script_sqe(SHR_OP_WRITE, 1, 0, 4096));
+	CU_ASSERT_EQUAL(c.status, TN_PATH_DOWN);
+	CU_ASSERT_EQUAL(c.reason, TN_REASON_PEER_CLOSED);
+	CU_ASSERT_EQUAL(c.attempts, 3);
+	/* A wait that would end after the deadline is not waited: the true reason comes now. */
+	script_set(&script_tcp, steps, 5);
+	struct shr_sqe_shm s = script_sqe(SHR_OP_WRITE, 2, 0, 4096);
+	s.deadline_ns = g.now + 2 * RIG_MS; /* the first back-off is at least 2.5 ms */
+	rig_submit(&g, s);
+	rig_steps(&g, 5);
+	CU_ASSERT_TRUE_FATAL(rig_poll(&g, &c));
+	CU_ASSERT_EQUAL(c.status, TN_PATH_DOWN);
+	CU_ASSERT_EQUAL(c.attempts, 1);
+	rig_close(&g);
+	free(r);
+}
+
+static void test_no_room_defers(void)
+{
+	struct rig g;
+	rig_open(&g, NULL, 0, script_only_tcp);
+	struct dp_remote *r = script_open_remote(&g, 1);
+	struct script_step full = { SCRIPT_FULL, { 0 } }, steps[3] = { full, full, full };
+	script_set(&script_tcp, steps, 3);
+	struct shr_cqe_shm c = run(&g, script_sqe(SHR_OP_WRITE, 1, 0, 4096));
+	CU_ASSERT_EQUAL(c.status, TN_OK);
+	CU_ASSERT_EQUAL(c.attempts, 1);
+	COUNT_IS(&g, TN_C2(ADMISSION_EVENTS_TOTAL, TN_OWNER_KIND_USER, TN_ADMISSION_DEFER), 3);
+	COUNT_IS(&g, TN_C2(TRANSPORT_ATTEMPTS_TOTAL, TN_TRANSPORT_TCP, TN_OP_WRITE), 1);
+	rig_close(&g);
+	free(r);
+}
+
+static void test_stale_refresh(void)
+{
+	struct rig g;
+	rig_open(&g, NULL, 0, script_only_tcp);
+	struct dp_remote *old = script_open_remote(&g, 1), *same = script_remote(&g, 1), *newer = script_remote(&g, 2);
+	struct dp_remote *newest = script_remote(&g, 3);
+	struct script_step stale = fails(TN_STALE, TN_PHASE_METADATA, TN_REASON_STALE_GENERATION), twice[2] = { stale, stale };
+	script_set(&script_tcp, &stale, 1);
+	rig_submit(&g, script_sqe(SHR_OP_WRITE, 1, 0, 4096));
+	rig_steps(&g, 3);
+	CU_ASSERT_EQUAL_FATAL(g.event_cnt, 1);
+	CU_ASSERT_EQUAL(g.events[0].kind, DP_EVT_REMOTE_REFRESH);
+	CU_ASSERT_EQUAL(g.events[0].num, tn_handle_make(2, 1));
+	CU_ASSERT_EQUAL(g.events[0].num2, 1);
+	struct shr_cqe_shm c;
+	CU_ASSERT_EQUAL(rig_do(&g, (struct dp_cmd){ .kind = DP_CMD_REMOTE_SET, .ptr = same, .fd = -1 }), TN_OK);
+	rig_steps(&g, 3);
+	CU_ASSERT_FALSE(rig_poll(&g, &c)); /* not newer */
+	CU_ASSERT_EQUAL(rig_do(&g, (struct dp_cmd){ .kind = DP_CMD_REMOTE_SET, .ptr = newer, .fd = -1 }), TN_OK);
+	rig_steps(&g, 3);
+	CU_ASSERT_TRUE_FATAL(rig_poll(&g, &c));
+	CU_ASSERT_EQUAL(c.status, TN_OK);
+	CU_ASSERT_EQUAL(c.attempts, 2);
+	/* The second stale answer is final. */
+	script_set(&script_tcp, twice, 2);
+	rig_submit(&g, script_sqe(SHR_OP_WRITE, 2, 0, 4096));
+	rig_steps(&g, 3);
+	CU_ASSERT_EQUAL(rig_do(&g, (struct dp_cmd){ .kind = DP_CMD_REMOTE_SET, .ptr = newest, .fd = -1 }), TN_OK);
+	rig_steps(&g, 3);
+	CU_ASSERT_TRUE_FATAL(rig_poll(&g, &c));
+	CU_ASSERT_EQUAL(c.status, TN_STALE);
+	CU_ASSERT_EQUAL(c.reason, TN_REASON_STALE_GENERATION);
+	rig_close(&g);
+	free(old), free(same), free(newer), free(newest);
+}
+
+/* A replaced descriptor is acknowledged only when no attempt uses the old one. */
+static void test_remote_set_quiesces(void)
+{
+	struct rig g;
+	rig_open(&g, NULL, 0, script_only_tcp);
+	struct dp_remote *old = script_open_remote(&g, 1), *newer = script_remote(&g, 2);
+	script_set(&script_tcp, &hang, 1);
+	rig_submit(&g, script_sqe(SHR_OP_WRITE, 1, 0, 4096));
+	rig_steps(&g, 2);
+	uint64_t id = rig_post(&g, (struct dp_cmd){ .kind = DP_CMD_REMOTE_SET, .ptr = newer, .fd = -1 });
+	rig_steps(&g, 5);
+	CU_ASSERT_NOT_EQUAL(g.acked, id);
+	CU_ASSERT_PTR_EQUAL(script_tcp.held[0]->remote, old);
+	struct dp_result ok = { .status = TN_OK };
+	script_end(&script_tcp, 0, &ok);
+	rig_steps(&g, 2);
+	CU_ASSERT_EQUAL(g.acked, id);
+	struct shr_cqe_shm c;
+	CU_ASSERT_TRUE(rig_poll(&g, &c) && c.status == TN_OK);
+	rig_close(&g);
+	free(old), free(newer);
+}
+
+static void test_peer_refresh(void)
+{
+	struct rig g;
+	rig_open(&g, NULL, 0, script_only_tcp);
+	struct dp_remote *r = script_open_remote(&g, 1);
+	struct dp_peer peer = { .index = 3, .name = "b" };
+	struct script_step stale = fails(TN_PEER_STALE, TN_PHASE_CONNECT, TN_REASON_STALE_GENERATION);
+	script_set(&script_tcp, &stale, 1);
+	rig_submit(&g, script_sqe(SHR_OP_WRITE, 1, 0, 4096));
+	rig_steps(&g, 3);
+	CU_ASSERT_EQUAL_FATAL(g.event_cnt, 1);
+	CU_ASSERT_EQUAL(g.events[0].kind, DP_EVT_PEER_REFRESH);
+	CU_ASSERT_EQUAL(g.events[0].num, 3);
+	CU_ASSERT_EQUAL(rig_do(&g, (struct dp_cmd){ .kind = DP_CMD_PEER_SET, .ptr = &peer, .fd = -1 }), TN_OK);
+	CU_ASSERT_EQUAL(script_tcp.peer_sets, 1);
+	rig_steps(&g, 2);
+	struct shr_cqe_shm c;
+	CU_ASSERT_TRUE(rig_poll(&g, &c) && c.status == TN_OK);
+	rig_close(&g);
+	free(r);
+}
+
+/* The transport cannot let go at the deadline: the completion says memory busy, the release comes with the end. */
+static void test_late_cancel(void)
+{
+	struct rig g;
+	rig_open(&g, NULL, 0, script_only_tcp);
+	struct dp_remote *r = script_open_remote(&g, 1);
+	script_tcp.cancel_late = true;
+	script_set(&script_tcp, &hang, 1);
+	struct shr_sqe_shm s = script_sqe(SHR_OP_READ, 1, 0, 4096);
+	s.deadline_ns = g.now + 10 * RIG_MS;
+	rig_submit(&g, s);
+	rig_steps(&g, 2);
+	rig_advance(&g, 10 * RIG_MS);
+	struct shr_cqe_shm c;
+	CU_ASSERT_TRUE_FATAL(rig_poll(&g, &c));
+	CU_ASSERT_EQUAL(c.status, TN_TIMEOUT);
+	CU_ASSERT_EQUAL(c.flags, SHR_CQE_MEMORY_BUSY);
+	CU_ASSERT_EQUAL(script_tcp.cancels, 1);
+	rig_check_equations(&g);
+	/* The memory stays until the transport lets go. */
+	uint64_t id = rig_post(&g, (struct dp_cmd){ .kind = DP_CMD_MEM_DEL, .num = tn_handle_make(1, 1), .fd = -1 });
+	rig_steps(&g, 3);
+	CU_ASSERT_NOT_EQUAL(g.acked, id);
+	script_let_go(&script_tcp);
+	rig_steps(&g, 2);
+	CU_ASSERT_EQUAL(g.acked, id);
+	CU_ASSERT_TRUE_FATAL(rig_poll(&g, &c));
+	CU_ASSERT_EQUAL(c.kind, SHR_CQE_RELEASE);
+	CU_ASSERT_EQUAL(c.token, 1);
+	COUNT_IS(&g, TN_C3(TRANSPORT_ATTEMPT_OUTCOMES_TOTAL, TN_TRANSPORT_TCP, TN_OP_READ, TN_OUTCOME_TIMEOUT), 1);
+	rig_close(&g);
+	free(r);
+}
+
+static void test_fence_and_segment(void)
+{
+	struct rig g;
+	rig_open(&g, NULL, 0, script_only_tcp);
+	script_tcp.fence_done = false;
+	uint64_t id = rig_post(&g, (struct dp_cmd){ .kind = DP_CMD_FENCE, .fd = -1 });
+	rig_steps(&g, 3);
+	CU_ASSERT_NOT_EQUAL(g.acked, id);
+	CU_ASSERT(script_tcp.fences >= 2);
+	script_tcp.fence_done = true;
+	rig_steps(&g, 1);
+	CU_ASSERT_EQUAL(g.acked, id);
+	const struct dp_segment *seg = NULL;
+	CU_ASSERT_PTR_NOT_NULL(dp_worker_registration(g.w, 100, &seg));
+	CU_ASSERT_PTR_EQUAL(seg, g.segment);
+	script_tcp.seg_busy = true;
+	id = rig_post(&g, (struct dp_cmd){ .kind = DP_CMD_SEG_DEL, .num = g.segment->handle, .fd = -1 });
+	rig_steps(&g, 3);
+	CU_ASSERT_PTR_NULL(dp_worker_registration(g.w, 100, &seg)); /* refused at once */
+	CU_ASSERT_PTR_NULL(dp_worker_segment(g.w, g.segment->handle));
+	CU_ASSERT_NOT_EQUAL(g.acked, id);
+	script_tcp.seg_busy = false;
+	rig_steps(&g, 1);
+	CU_ASSERT_EQUAL(g.acked, id);
+	rig_close(&g);
+}
+
+static void test_lost_remote(void)
+{
+	struct rig g;
+	rig_open(&g, NULL, 0, script_only_tcp);
+	struct dp_remote *r = script_remote(&g, 1);
+	r->lost = true;
+	r->lost_status = TN_STALE;
+	CU_ASSERT_EQUAL(rig_do(&g, (struct dp_cmd){ .kind = DP_CMD_REMOTE_SET, .ptr = r, .fd = -1 }), TN_OK);
+	struct shr_cqe_shm c = run(&g, script_sqe(SHR_OP_WRITE, 1, 0, 4096));
+	CU_ASSERT_EQUAL(c.status, TN_STALE);
+	CU_ASSERT_EQUAL(c.phase, TN_PHASE_METADATA);
+	CU_ASSERT_EQUAL(c.flags, 0);
+	rig_close(&g);
+	free(r);
+}
+
+static void test_peer_window(void)
+{
+	static const char *const sets[] = { "admission/peer_window_owners=2", "admission/merge=false" };
+	struct rig g;
+	rig_open(&g, sets, 2, script_only_tcp);
+	struct dp_remote *r = script_open_remote(&g, 1);
+	struct script_step steps[5] = { hang, hang, hang, hang, hang };
+	script_set(&script_tcp, steps, 5);
+	for (uint64_t i = 1; i <= 5; i++)
+		rig_submit(&g, script_sqe(SHR_OP_WRITE, i, 0, 4096));
+	rig_steps(&g, 5);
+	CU_ASSERT_EQUAL(script_tcp.held_cnt, 2);
+	CU_ASSERT_EQUAL(g.w->admission.queued, 3);
+	struct shr_cqe_shm c = rig_run(&g, rig_sqe(SHR_OP_WRITE, 9, 0, 0, 4096)); /* this host is another target */
+	CU_ASSERT_EQUAL(c.status, TN_OK);
+	struct dp_result ok = { .status = TN_OK };
+	script_end(&script_tcp, 0, &ok);
+	rig_steps(&g, 2);
+	CU_ASSERT_EQUAL(script_tcp.held_cnt, 2);
+	CU_ASSERT_EQUAL(g.w->admission.queued, 2);
+	rig_close(&g);
+	free(r);
+}
+
+TN_TEST_MAIN("replay",
+	{ "the replay law through the worker", test_law_table },
+	{ "failover, fallback, hint", test_failover },
+	{ "attempts and waits are bounded", test_attempts_are_bounded },
+	{ "a transport without room defers", test_no_room_defers },
+	{ "a stale descriptor is refreshed once", test_stale_refresh },
+	{ "a replaced descriptor quiesces", test_remote_set_quiesces },
+	{ "a stale peer is refreshed", test_peer_refresh },
+	{ "memory busy, then released", test_late_cancel },
+	{ "fence and segment removal wait for the transport", test_fence_and_segment },
+	{ "a lost segment fails with its reason", test_lost_remote },
+	{ "a full peer window holds only that peer", test_peer_window },
+)
