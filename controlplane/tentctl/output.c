@@ -4,10 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/units.h"
 #include "controlplane/tentctl/tentctl.h"
 
 #define COLUMNS_MAX 12u
-#define CELL_MAX 96u
+#define CELL_MAX 128u
 
 struct tctl_table {
 	unsigned columns;
@@ -21,35 +22,54 @@ void tctl_print_json(const json_t *j)
 	putchar('\n');
 }
 
+void tctl_print_json_line(const json_t *j)
+{
+	json_dumpf(j, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
+	putchar('\n');
+	fflush(stdout);
+}
+
+static TN_NORETURN void out_of_memory(void)
+{
+	fputs("tentctl: out of memory\n", stderr);
+	exit(TCTL_FAILED);
+}
+
 struct tctl_table *tctl_table_new(unsigned columns, const char *const *headings)
 {
 	struct tctl_table *tb = calloc(1, sizeof *tb);
-	if (tb == NULL || columns > COLUMNS_MAX)
-		abort();
-	tb->columns = columns;
+	if (tb == NULL)
+		out_of_memory();
+	tb->columns = TN_MIN(columns, COLUMNS_MAX);
 	tctl_table_row(tb, headings);
 	return tb;
+}
+
+/* Names and texts come from outside: nothing of them may steer a terminal. */
+static void copy_cell(char to[static CELL_MAX], const char *text)
+{
+	snprintf(to, CELL_MAX, "%s", text != NULL && text[0] != '\0' ? text : "-");
+	for (char *p = to; *p != '\0'; p++)
+		if ((unsigned char)*p < ' ' || (unsigned char)*p >= 127)
+			*p = '?';
 }
 
 void tctl_table_row(struct tctl_table *tb, const char *const *cells)
 {
 	if (tb->rows == tb->room) {
-		tb->room = tb->room == 0 ? 16 : tb->room * 2;
-		tb->cells = realloc(tb->cells, tb->room * tb->columns * sizeof *tb->cells);
-		if (tb->cells == NULL)
-			abort();
+		size_t room = tb->room == 0 ? 16 : tb->room * 2;
+		void *more = realloc(tb->cells, room * tb->columns * sizeof *tb->cells);
+		if (more == NULL)
+			out_of_memory();
+		tb->cells = more;
+		tb->room = room;
 	}
-	for (unsigned i = 0; i < tb->columns; i++) {
-		char *to = tb->cells[tb->rows * tb->columns + i];
-		snprintf(to, CELL_MAX, "%s", cells[i] != NULL ? cells[i] : "-");
-		for (char *p = to; *p != '\0'; p++) /* names come from outside: keep the terminal safe */
-			if ((unsigned char)*p < ' ' || *p == 127)
-				*p = '?';
-	}
+	for (unsigned i = 0; i < tb->columns; i++)
+		copy_cell(tb->cells[tb->rows * tb->columns + i], cells[i]);
 	tb->rows++;
 }
 
-void tctl_table_print(const struct tctl_table *tb)
+void tctl_table_print(const struct tctl_table *tb, FILE *to)
 {
 	size_t width[COLUMNS_MAX] = { 0 };
 	for (size_t r = 0; r < tb->rows; r++)
@@ -59,9 +79,9 @@ void tctl_table_print(const struct tctl_table *tb)
 		for (unsigned i = 0; i < tb->columns; i++) {
 			const char *c = tb->cells[r * tb->columns + i];
 			if (i + 1 == tb->columns)
-				printf("%s\n", c);
+				fprintf(to, "%s\n", c);
 			else
-				printf("%-*s  ", (int)width[i], c);
+				fprintf(to, "%-*s  ", (int)width[i], c);
 		}
 	}
 }
@@ -72,12 +92,18 @@ void tctl_table_free(struct tctl_table *tb)
 	free(tb);
 }
 
-const char *tctl_text(const json_t *obj, const char *key)
+/* A row of a table needs several texts at once: enough buffers for the widest. */
+static char *next_text(void)
 {
 	static char ring[16][CELL_MAX];
 	static unsigned at;
+	return ring[at++ % TN_ARRAY_LEN(ring)];
+}
+
+const char *tctl_text(const json_t *obj, const char *key)
+{
 	const json_t *v = json_object_get(obj, key);
-	char *to = ring[at++ % TN_ARRAY_LEN(ring)];
+	char *to = next_text();
 	if (json_is_string(v))
 		snprintf(to, CELL_MAX, "%s", json_string_value(v));
 	else if (json_is_integer(v))
@@ -93,4 +119,14 @@ uint64_t tctl_u64(const json_t *obj, const char *key)
 {
 	const json_t *v = json_object_get(obj, key);
 	return json_is_string(v) ? strtoull(json_string_value(v), NULL, 10) : (uint64_t)json_integer_value(v);
+}
+
+const char *tctl_bytes_text(uint64_t bytes)
+{
+	return tn_bytes_format(bytes, next_text());
+}
+
+const char *tctl_time_text(uint64_t ns)
+{
+	return tn_duration_format(ns, next_text());
 }

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * `tentctl keygen`: makes the key of this host, or shows its public half. The secret half is never printed. */
+#include "common/message.h"
+#include "controlplane/peer/keys.h"
+#include "controlplane/tentctl/tentctl.h"
+
+/* What the other host's configuration needs to know of this one. */
+static json_t *peer_entry(const struct tn_config *c, const struct cp_keys *k)
+{
+	json_t *j = json_object();
+	tn_json_put_str(j, "name", tn_config_str(c, TN_CFG_HOST_NAME));
+	tn_json_put_str(j, "address", tn_config_str(c, TN_CFG_CONTROL_ADVERTISE));
+	tn_json_put_str(j, "public_key", k->public_text);
+	return j;
+}
+
+static void print_key(const struct tctl *t, const struct tn_config *c, const char *path, const struct cp_keys *k)
+{
+	json_t *j = json_object(), *peer = peer_entry(c, k);
+	if (t->json) {
+		if (tn_json_put_str(j, "key_file", path) != TN_OK)
+			json_object_set_new(j, "key_file", json_null());
+		tn_json_put_str(j, "public_key", k->public_text);
+		tn_json_put_peer_id(j, "id", &k->id);
+		json_object_set(j, "peer", peer);
+		tctl_print_json(j);
+	} else {
+		printf("key file    %s\npublic key  %s\n\nin \"peers\" of the other host's configuration:\n", path, k->public_text);
+		tctl_print_json(peer);
+	}
+	json_decref(peer);
+	json_decref(j);
+}
+
+int tctl_cmd_keygen(struct tctl *t, int argc, char **argv)
+{
+	char err[512];
+	struct cp_keys k;
+	bool show = false;
+	const struct tctl_option options[] = {
+		{ "show", '\0', TCTL_FLAG, &show }, { NULL, '\0', TCTL_FLAG, NULL },
+	};
+	if (!tctl_args(t, &argc, argv, options, 0, 1))
+		return t->exit_code;
+	const struct tn_config *c = tctl_config(t);
+	if (c == NULL)
+		return TCTL_FAILED;
+	const char *path = argc > 1 ? argv[1] : tn_config_str(c, TN_CFG_CONTROL_KEY_FILE);
+	tn_status s = show ? cp_keys_load(path, &k, err, sizeof err) : cp_keys_generate(path, &k, err, sizeof err);
+	if (s == TN_EXISTS)
+		return tctl_fail(t, s, "%s (it was not touched; tentctl keygen --show prints its public half)", err);
+	if (s != TN_OK)
+		return tctl_fail(t, s, "%s", err);
+	print_key(t, c, path, &k);
+	cp_keys_wipe(&k);
+	return TCTL_OK;
+}

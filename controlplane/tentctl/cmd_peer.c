@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * `tentctl peer list|probe`: the other hosts as this one sees them. */
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/message.h"
+#include "controlplane/tentctl/tentctl.h"
+
+static const char *us_text(const json_t *obj, const char *key)
+{
+	return json_object_get(obj, key) != NULL ? tctl_time_text(tctl_u64(obj, key) * TN_NS_PER_US) : "-";
+}
+
+static const char *heard_text(const json_t *peer)
+{
+	return json_object_get(peer, "heard_ms_ago") != NULL ?
+	       tctl_time_text(tctl_u64(peer, "heard_ms_ago") * TN_NS_PER_MS) : "never";
+}
+
+static void print_list(const json_t *list)
+{
+	static const char *const headings[] = { "NAME", "ADDRESS", "TICKET", "DATA", "UP", "LANES", "HEARD", "LANE-RTT", "ERROR" };
+	struct tctl_table *tb = tctl_table_new(TN_ARRAY_LEN(headings), headings);
+	size_t i;
+	json_t *p;
+	json_array_foreach(list, i, p)
+		tctl_table_row(tb, (const char *[]){ tctl_text(p, "name"), tctl_text(p, "address"), tctl_text(p, "ticket"),
+						     tctl_text(p, "transport"), tctl_text(p, "up"), tctl_text(p, "lanes"),
+						     heard_text(p), us_text(p, "control_lane_rtt_us"), tctl_text(p, "detail") });
+	if (json_array_size(list) > 0)
+		tctl_table_print(tb, stdout);
+	else
+		puts("no peers in the configuration");
+	tctl_table_free(tb);
+}
+
+int tctl_cmd_peer_list(struct tctl *t, int argc, char **argv)
+{
+	json_t *answer;
+	if (!tctl_args(t, &argc, argv, NULL, 0, 0))
+		return t->exit_code;
+	if (tctl_ask(t, "peer_list", NULL, &answer) != TCTL_OK)
+		return TCTL_FAILED;
+	if (t->json)
+		tctl_print_json(answer);
+	else
+		print_list(json_object_get(answer, "peers"));
+	json_decref(answer);
+	return TCTL_OK;
+}
+
+int tctl_cmd_peer_probe(struct tctl *t, int argc, char **argv)
+{
+	json_t *answer, *body;
+	if (!tctl_args(t, &argc, argv, NULL, 1, 1))
+		return t->exit_code;
+	if (!tn_name_valid(argv[1]))
+		return tctl_bad_usage(t, "\"%.200s\" is no peer name: 1 to 63 of A-Z a-z 0-9 . _ -", argv[1]);
+	body = json_object();
+	tn_json_put_str(body, "peer", argv[1]);
+	if (tctl_ask(t, "peer_probe", body, &answer) != TCTL_OK)
+		return TCTL_FAILED;
+	tn_json_put_str(answer, "peer", argv[1]);
+	if (t->json)
+		tctl_print_json(answer);
+	else
+		printf("%s answers: control plane in %s\n", argv[1], us_text(answer, "control_plane_rtt_us"));
+	json_decref(answer);
+	return TCTL_OK;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * `tentctl status`: the pair of daemons at a glance. */
+#include <string.h>
+
+#include "common/message.h"
+#include "controlplane/tentctl/tentctl.h"
+
+static void print_control_plane(const json_t *answer)
+{
+	const json_t *c = json_object_get(answer, "control_plane");
+	printf("host           %s\n", tctl_text(answer, "host"));
+	printf("control plane  version %s, %s peers, %s segments here, %s remote ones cached, %s calls running\n",
+	       tctl_text(c, "version"), tctl_text(c, "peers"), tctl_text(c, "segments"), tctl_text(c, "remote_segments_cached"),
+	       tctl_text(c, "calls_outstanding"));
+	if (tctl_u64(c, "messages_refused") > 0 || tctl_u64(c, "datagrams_dropped") > 0)
+		printf("               %s messages refused, %s datagrams dropped\n", tctl_text(c, "messages_refused"),
+		       tctl_text(c, "datagrams_dropped"));
+}
+
+static void print_endpoints(const json_t *d)
+{
+	const json_t *list = json_object_get(d, "endpoints");
+	size_t i;
+	json_t *e;
+	json_array_foreach(list, i, e)
+		printf("%s %s %s", i == 0 ? "endpoints     " : ",", tctl_text(e, "transport"), tctl_text(e, "address"));
+	if (json_array_size(list) > 0)
+		putchar('\n');
+}
+
+static void print_data_plane(const json_t *answer)
+{
+	const json_t *d = json_object_get(answer, "data_plane");
+	if (d == NULL) {
+		puts("data plane     not attached: transfers that run go on; is tent-dataplane up?");
+		return;
+	}
+	printf("data plane     pid %s, generation %s, session %.8s\n", tctl_text(d, "pid"), tctl_text(d, "generation"),
+	       tctl_text(d, "session"));
+	const json_t *trouble = json_object_get(answer, "data_plane_error");
+	if (trouble != NULL) {
+		printf("               does not answer: %s\n", json_string_value(trouble));
+		return;
+	}
+	printf("               %s clients, %s queue pairs, %s memories (%s), %s segments published, %s opened\n",
+	       tctl_text(d, "clients"), tctl_text(d, "qps"), tctl_text(d, "memories"),
+	       tctl_bytes_text(tctl_u64(d, "memory_bytes")), tctl_text(d, "segments"), tctl_text(d, "remotes"));
+	print_endpoints(d);
+}
+
+/* One column per member of the first entry: the list stays readable when a newer data plane says more. */
+static void print_rows(const char *title, const json_t *list)
+{
+	enum { COLUMNS_MOST = 8, HEADING = 24 };
+	char heading[COLUMNS_MOST][HEADING];
+	const char *headings[COLUMNS_MOST], *keys[COLUMNS_MOST], *cells[COLUMNS_MOST], *key;
+	unsigned n = 0;
+	size_t i;
+	json_t *row, *v;
+	if (json_array_size(list) == 0)
+		return;
+	json_object_foreach(json_array_get(list, 0), key, v) {
+		if (n == COLUMNS_MOST || json_is_object(v) || json_is_array(v))
+			continue;
+		snprintf(heading[n], HEADING, "%s", key);
+		for (char *p = heading[n]; *p != '\0'; p++)
+			*p = *p >= 'a' && *p <= 'z' ? (char)(*p - 'a' + 'A') : *p == '_' ? '-' : *p;
+		headings[n] = heading[n];
+		keys[n++] = key;
+	}
+	if (n == 0)
+		return;
+	struct tctl_table *tb = tctl_table_new(n, headings);
+	json_array_foreach(list, i, row) {
+		for (unsigned k = 0; k < n; k++)
+			cells[k] = tctl_text(row, keys[k]);
+		tctl_table_row(tb, cells);
+	}
+	printf("\n%s\n", title);
+	tctl_table_print(tb, stdout);
+	tctl_table_free(tb);
+}
+
+int tctl_cmd_status(struct tctl *t, int argc, char **argv)
+{
+	json_t *answer;
+	if (!tctl_args(t, &argc, argv, NULL, 0, 0))
+		return t->exit_code;
+	if (tctl_ask(t, "status", NULL, &answer) != TCTL_OK)
+		return TCTL_FAILED;
+	if (t->json) {
+		tctl_print_json(answer);
+	} else {
+		const json_t *d = json_object_get(answer, "data_plane");
+		print_control_plane(answer);
+		print_data_plane(answer);
+		print_rows("workers", json_object_get(d, "workers"));
+		print_rows("peers", json_object_get(d, "peers"));
+	}
+	json_decref(answer);
+	return TCTL_OK;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * `tentctl verify`: do the counters of this host add up? Both sides of an equation are read while workers count, so a
+ * running host is looked at several times: an equation is wrong only if it never held. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/message.h"
+#include "controlplane/tentctl/equations.h"
+#include "controlplane/tentctl/tentctl.h"
+
+enum { LOOKS_MOST = 20, BALANCES_MOST = 512 };
+#define LOOK_AGAIN_NS (100 * TN_NS_PER_MS)
+
+/* A family that the data plane always exposes: without it nothing is recorded or nobody ever attached. */
+#define WITNESS "tent_logical_requests_started_total"
+
+struct verify {
+	struct tctl *t;
+	char where[128];
+	size_t cnt;
+	unsigned looks;
+	struct tctl_balance now[BALANCES_MOST], kept[BALANCES_MOST];
+	size_t now_cnt;
+};
+
+static int find_server(struct verify *v)
+{
+	char path[4200];
+	const char *dir = tctl_runtime_dir(v->t);
+	if (dir == NULL)
+		return TCTL_FAILED;
+	snprintf(path, sizeof path, "%s/http.port", dir);
+	FILE *f = fopen(path, "re");
+	bool ok = f != NULL && fgets(v->where, sizeof v->where, f) != NULL;
+	if (f != NULL)
+		fclose(f);
+	v->where[strcspn(v->where, "\n")] = '\0';
+	if (!ok || v->where[0] == '\0')
+		return tctl_fail(v->t, TN_CONTROLPLANE_DOWN, "%s is missing: is tent-controlplane running there, with metrics/http_enabled?",
+				 path);
+	return TCTL_OK;
+}
+
+static int look(struct verify *v)
+{
+	char err[512];
+	struct tctl_samples s;
+	bool witness = false;
+	char *text = tctl_samples_fetch(v->where, v->t->timeout_ns, err, sizeof err);
+	if (text == NULL)
+		return tctl_fail(v->t, TN_CONTROLPLANE_DOWN, "%s", err);
+	if (!tctl_samples_parse(text, &s, err, sizeof err))
+		return tctl_fail(v->t, TN_PATH_PROTOCOL, "%s", err);
+	for (size_t i = 0; i < s.cnt; i++)
+		witness |= strcmp(s.item[i].name, WITNESS) == 0;
+	v->now_cnt = witness ? tctl_equations_check(&s, v->now, BALANCES_MOST) : 0;
+	tctl_samples_free(&s);
+	if (!witness)
+		return tctl_fail(v->t, TN_UNSUPPORTED, "http://%s/metrics has no counters of a data plane: none ever attached, or the "
+				 "build records none", v->where);
+	return TCTL_OK;
+}
+
+static struct tctl_balance *find_kept(struct verify *v, const struct tctl_balance *b)
+{
+	for (size_t i = 0; i < v->cnt; i++)
+		if (v->kept[i].equation == b->equation && strcmp(v->kept[i].group, b->group) == 0)
+			return &v->kept[i];
+	return NULL;
+}
+
+/* Keep the first look at which each balance held, else the last look. Returns how many never held. */
+static size_t merge(struct verify *v)
+{
+	size_t wrong = 0;
+	for (size_t i = 0; i < v->now_cnt; i++) {
+		struct tctl_balance *k = find_kept(v, &v->now[i]);
+		if (k == NULL)
+			v->kept[v->cnt < BALANCES_MOST ? v->cnt++ : BALANCES_MOST - 1] = v->now[i];
+		else if (!k->holds)
+			*k = v->now[i];
+	}
+	for (size_t i = 0; i < v->cnt; i++)
+		wrong += !v->kept[i].holds;
+	return wrong;
+}
+
+static void print_table(const struct verify *v, size_t wrong)
+{
+	static const char *const headings[] = { "NO", "EQUATION", "OF", "LEFT", "RIGHT", "HOLDS" };
+	struct tctl_table *tb = tctl_table_new(TN_ARRAY_LEN(headings), headings);
+	for (size_t i = 0; i < v->cnt; i++) {
+		const struct tctl_balance *b = &v->kept[i];
+		char left[24], right[24];
+		snprintf(left, sizeof left, "%" PRId64, b->left);
+		snprintf(right, sizeof right, "%" PRId64, b->right);
+		tctl_table_row(tb, (const char *[]){ b->equation->number, b->equation->text, b->group, left, right,
+						     b->holds ? "yes" : "NO" });
+	}
+	tctl_table_print(tb, stdout);
+	tctl_table_free(tb);
+	printf("\n%zu of %zu hold (%u looks at http://%s/metrics)\n", v->cnt - wrong, v->cnt, v->looks, v->where);
+}
+
+static void print_json(const struct verify *v, size_t wrong)
+{
+	json_t *j = json_object(), *list = json_array();
+	for (size_t i = 0; i < v->cnt; i++) {
+		const struct tctl_balance *b = &v->kept[i];
+		json_t *item = json_object();
+		tn_json_put_str(item, "number", b->equation->number);
+		tn_json_put_str(item, "equation", b->equation->text);
+		if (tn_json_put_str(item, "of", b->group) != TN_OK)
+			tn_json_put_str(item, "of", "?");
+		json_object_set_new(item, "left", json_integer(b->left));
+		json_object_set_new(item, "right", json_integer(b->right));
+		tn_json_put_bool(item, "holds", b->holds);
+		json_array_append_new(list, item);
+	}
+	tn_json_put_bool(j, "ok", wrong == 0);
+	tn_json_put_u64(j, "wrong", wrong);
+	tn_json_put_u64(j, "looks", v->looks);
+	json_object_set_new(j, "equations", list);
+	tctl_print_json(j);
+	json_decref(j);
+}
+
+int tctl_cmd_verify(struct tctl *t, int argc, char **argv)
+{
+	size_t wrong = 1;
+	if (!tctl_args(t, &argc, argv, NULL, 0, 0))
+		return t->exit_code;
+	struct verify *v = calloc(1, sizeof *v);
+	if (v == NULL)
+		return tctl_fail(t, TN_NO_MEMORY, "no memory");
+	v->t = t;
+	int rc = find_server(v);
+	while (rc == TCTL_OK && wrong > 0 && v->looks < LOOKS_MOST) {
+		if (v->looks > 0)
+			tctl_stop_sleep(-1, LOOK_AGAIN_NS);
+		rc = look(v);
+		v->looks++;
+		wrong = rc == TCTL_OK ? merge(v) : wrong;
+	}
+	if (rc == TCTL_OK) {
+		if (t->json)
+			print_json(v, wrong);
+		else
+			print_table(v, wrong);
+		if (wrong > 0)
+			fprintf(stderr, "tentctl: %zu equations do not hold: that is a bug in tent, please report it with this output\n", wrong);
+		rc = wrong == 0 ? TCTL_OK : TCTL_FAILED;
+	}
+	free(v);
+	return rc;
+}

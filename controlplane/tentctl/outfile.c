@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Whole files only: temporary name in the same folder, exclusive creation, rename. */
+#include "controlplane/tentctl/outfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static tn_status say(char *err, size_t err_bytes, const char *path, const char *what, int e)
+{
+	snprintf(err, err_bytes, "%s: %s%s%s", path, what, e != 0 ? ": " : "", e != 0 ? strerror(e) : "");
+	return e != 0 ? tn_status_from_errno(e) : TN_INVALID;
+}
+
+/* Follows a link to its file, so that the link stays one. */
+static tn_status find_place(struct tctl_outfile *f, const char *path, char *err, size_t err_bytes)
+{
+	struct stat st;
+	if (strlen(path) >= sizeof f->path)
+		return say(err, err_bytes, "file name", "too long", ENAMETOOLONG);
+	if (stat(path, &st) != 0) {
+		if (errno != ENOENT)
+			return say(err, err_bytes, path, "cannot be written", errno);
+		if (lstat(path, &st) == 0)
+			return say(err, err_bytes, path, "is a link to nothing", 0);
+		memcpy(f->path, path, strlen(path) + 1);
+		return TN_OK;
+	}
+	if (!S_ISREG(st.st_mode))
+		return say(err, err_bytes, path, S_ISDIR(st.st_mode) ? "is a directory; name a file in it" :
+			   "exists and is no regular file", 0);
+	return realpath(path, f->path) != NULL ? TN_OK : say(err, err_bytes, path, "cannot be resolved", errno);
+}
+
+static void name_temp(struct tctl_outfile *f, unsigned number)
+{
+	const char *slash = strrchr(f->path, '/');
+	int dir = slash != NULL ? (int)(slash - f->path + 1) : 0;
+	/* long names are cut: the temporary one must fit where the real one does */
+	snprintf(f->temp, sizeof f->temp, "%.*s.%.200s.%ld.%u", dir, f->path, f->path + dir, (long)getpid(), number);
+}
+
+tn_status tctl_outfile_open(struct tctl_outfile *f, const char *path, uint64_t bytes, char *err, size_t err_bytes)
+{
+	f->fd = -1;
+	tn_status s = find_place(f, path, err, err_bytes);
+	if (s != TN_OK)
+		return s;
+	for (unsigned number = 0; f->fd < 0; number++) {
+		name_temp(f, number);
+		f->fd = open(f->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+		if (f->fd < 0 && (errno != EEXIST || number == 100))
+			return say(err, err_bytes, path, "cannot create a file beside it", errno);
+	}
+	/* "no space" now instead of after the transfer; file systems without fallocate just go on */
+	if (bytes > 0 && fallocate(f->fd, 0, 0, (off_t)bytes) != 0 && (errno == ENOSPC || errno == EFBIG || errno == EDQUOT)) {
+		s = say(err, err_bytes, path, "there is no room for it", errno);
+		tctl_outfile_abandon(f);
+		return s;
+	}
+	return TN_OK;
+}
+
+tn_status tctl_outfile_write(struct tctl_outfile *f, uint64_t offset, const void *bytes, size_t n, char *err,
+			     size_t err_bytes)
+{
+	const char *p = bytes;
+	while (n > 0) {
+		ssize_t done = pwrite(f->fd, p, n, (off_t)offset);
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return say(err, err_bytes, f->path, "cannot write", done < 0 ? errno : ENOSPC);
+		p += done;
+		offset += (uint64_t)done;
+		n -= (size_t)done;
+	}
+	return TN_OK;
+}
+
+tn_status tctl_outfile_commit(struct tctl_outfile *f, char *err, size_t err_bytes)
+{
+	int fd = f->fd, e = 0;
+	f->fd = -1;
+	if (close(fd) != 0)
+		e = errno; /* some file systems tell of failed writes only here */
+	if (e == 0 && rename(f->temp, f->path) != 0)
+		e = errno;
+	if (e == 0)
+		return TN_OK;
+	(void)unlink(f->temp);
+	return say(err, err_bytes, f->path, "cannot be put in place", e);
+}
+
+void tctl_outfile_abandon(struct tctl_outfile *f)
+{
+	if (f->fd < 0)
+		return;
+	(void)close(f->fd);
+	(void)unlink(f->temp);
+	f->fd = -1;
+}

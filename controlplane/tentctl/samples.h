@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reading /metrics back: fetch over a plain socket, parse the text exposition. Bounded; the text may come from
+ * anything that listens on the port. */
+#ifndef TCTL_SAMPLES_H
+#define TCTL_SAMPLES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/status.h"
+
+enum { TCTL_LABELS_MAX = 4, TCTL_EXPOSITION_MAX = 16 << 20 };
+
+struct tctl_sample {
+	const char *name;                       /* into the text */
+	struct { const char *key, *value; } labels[TCTL_LABELS_MAX];
+	unsigned label_cnt;
+	int64_t value;
+};
+
+struct tctl_samples {
+	char *text;             /* owned; the names point into it */
+	struct tctl_sample *item;
+	size_t cnt;
+};
+
+/* GET /metrics of `where` ("127.0.0.1:9815", "[::1]:9815"): the body, from malloc. NULL: err says why. */
+char *tctl_samples_fetch(const char *where, uint64_t timeout_ns, char *err, size_t err_bytes);
+/* Takes over `text` and cuts it up. Samples with whole numbers only; others (and histograms' buckets, with more labels
+ * than fit) are left out. False: no memory, or a line is no exposition; nothing is owned then. */
+bool tctl_samples_parse(char *text, struct tctl_samples *out, char *err, size_t err_bytes);
+void tctl_samples_free(struct tctl_samples *s);
+/* Value of a label; NULL when it has none of that name. */
+const char *tctl_sample_label(const struct tctl_sample *s, const char *key);
+
+#endif

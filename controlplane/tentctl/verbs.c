@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The table of verbs: the only list of what tentctl can do. Help, usage errors, the bash completion and the check of
+ * the manual page all read it. To add a verb: a row here, its function in cmd_<noun>.c, its place in tentctl.1. */
+#include "controlplane/tentctl/tentctl.h"
+
+const struct tctl_verb tctl_verbs[] = {
+	{ "status", NULL, "", "the pair of daemons on this host at a glance", tctl_cmd_status },
+	{ "segment", "list", "[--first N] [--count N]", "segments published on this host", tctl_cmd_segment_list },
+	{ "segment", "show", "NAME", "one segment in full", tctl_cmd_segment_show },
+	{ "segment", "publish", "NAME {--file FILE | --size BYTES} [--writable] [--output FILE] [--peer PEER]...",
+	  "publish a file, or room for one; stays until SIGTERM", tctl_cmd_segment_publish },
+	{ "segment", "withdraw", "NAME", "take a segment of this host away from its readers", tctl_cmd_segment_withdraw },
+	{ "put", NULL, "[--transport KIND] [--stall TIME] FILE [PEER/]SEGMENT", "write a file into a segment and verify it there",
+	  tctl_cmd_put },
+	{ "get", NULL, "[--transport KIND] [--stall TIME] [PEER/]SEGMENT FILE", "read a segment into a file and verify it",
+	  tctl_cmd_get },
+	{ "peer", "list", "", "other hosts: reachable, ticket, lanes", tctl_cmd_peer_list },
+	{ "peer", "probe", "PEER", "ask a peer's control plane for a sign of life", tctl_cmd_peer_probe },
+	{ "config", "check", "[FILE]", "read a configuration and say what is wrong with it", tctl_cmd_config_check },
+	{ "config", "dump", "[--effective] [--origin]", "the configuration as it counts", tctl_cmd_config_dump },
+	{ "keygen", NULL, "[--show] [FILE]", "make the key of this host; prints the public half", tctl_cmd_keygen },
+	{ "verify", NULL, "", "check that the counters of this host add up", tctl_cmd_verify },
+	{ "version", NULL, "", "versions of tentctl and of the control plane", tctl_cmd_version },
+	{ NULL, NULL, NULL, NULL, NULL },
+};
