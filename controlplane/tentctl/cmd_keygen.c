@@ -48,7 +48,7 @@ int tctl_cmd_keygen(struct tctl *t, int argc, char **argv)
 	const char *path = argc > 1 ? argv[1] : tn_config_str(c, TN_CFG_CONTROL_KEY_FILE);
 	tn_status s = show ? cp_keys_load(path, &k, err, sizeof err) : cp_keys_generate(path, &k, err, sizeof err);
 	if (s == TN_EXISTS)
-		return tctl_fail(t, s, "%s (it was not touched; tentctl keygen --show prints its public half)", err);
+		return tctl_fail(t, s, "key file %s exists and was not touched; tentctl keygen --show prints its public half", path);
 	if (s != TN_OK)
 		return tctl_fail(t, s, "%s", err);
 	print_key(t, c, path, &k);

@@ -91,9 +91,14 @@ static void print_table(const struct verify *v, size_t wrong)
 {
 	static const char *const headings[] = { "NO", "EQUATION", "OF", "LEFT", "RIGHT", "HOLDS" };
 	struct tctl_table *tb = tctl_table_new(TN_ARRAY_LEN(headings), headings);
+	size_t idle = 0;
 	for (size_t i = 0; i < v->cnt; i++) {
 		const struct tctl_balance *b = &v->kept[i];
 		char left[24], right[24];
+		if (b->left == 0 && b->right == 0) { /* most of them: nothing of that kind happened */
+			idle++;
+			continue;
+		}
 		snprintf(left, sizeof left, "%" PRId64, b->left);
 		snprintf(right, sizeof right, "%" PRId64, b->right);
 		tctl_table_row(tb, (const char *[]){ b->equation->number, b->equation->text, b->group, left, right,
@@ -101,7 +106,8 @@ static void print_table(const struct verify *v, size_t wrong)
 	}
 	tctl_table_print(tb, stdout);
 	tctl_table_free(tb);
-	printf("\n%zu of %zu hold (%u looks at http://%s/metrics)\n", v->cnt - wrong, v->cnt, v->looks, v->where);
+	printf("\n%zu of %zu hold, %zu of them as 0 = 0 (looked %u times at http://%s/metrics)\n", v->cnt - wrong, v->cnt, idle,
+	       v->looks, v->where);
 }
 
 static void print_json(const struct verify *v, size_t wrong)
