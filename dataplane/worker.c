@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/assert.h"
@@ -213,6 +214,7 @@ static void *thread_main(void *arg)
 	}
 	publish(w);
 	tn_store_relaxed32(&w->stats.block->alive, 0);
+	tn_store_release32(&w->exited, 1);
 	return NULL;
 }
 
@@ -426,15 +428,13 @@ void dp_worker_join(struct dp_worker *w, uint64_t deadline_ns)
 {
 	if (!w->started)
 		return;
-	struct timespec until = {
-		.tv_sec = (time_t)(deadline_ns / TN_NS_PER_S), .tv_nsec = (long)(deadline_ns % TN_NS_PER_S),
-	};
-	if (pthread_clockjoin_np(w->thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
-		/* Not quiet in time: leave the loop as it is. One iteration is bounded, so this join is, too. */
-		tn_store_relaxed32(&w->abort, 1);
-		(void)!write(w->wake.fd, &(uint64_t){ 1 }, sizeof(uint64_t));
-		pthread_join(w->thread, NULL);
-	}
+	struct timespec nap = { .tv_nsec = (long)TN_NS_PER_MS };
+	while (!tn_load_acquire32(&w->exited) && tn_now_ns() < deadline_ns)
+		nanosleep(&nap, NULL);
+	/* Not quiet in time: leave the loop as it is. One iteration is bounded, so the join is, too. */
+	tn_store_relaxed32(&w->abort, 1);
+	(void)!write(w->wake.fd, &(uint64_t){ 1 }, sizeof(uint64_t));
+	pthread_join(w->thread, NULL);
 	w->started = false;
 }
 

@@ -82,6 +82,7 @@ struct dp_worker {
 	pthread_t thread;
 	bool started;
 	tn_a32 abort;              /* control thread: leave the loop now */
+	tn_a32 exited;             /* the thread's last word */
 	uint32_t cpu;
 };
 
