@@ -97,7 +97,8 @@ tn_status dp_control_init(struct dp_control *ctl, const struct dp_control_cfg *c
 	*ctl = (struct dp_control){ .cfg = *cfg, .config = cfg->config, .tune_flight = { .done = tune_acked } };
 	if (cfg->args != NULL)
 		ctl->tuned = *cfg->args;
-	tn_metrics_bind(&ctl->metrics, shr_tele_cells(cfg->telemetry, thread), tn_config_bool(cfg->config, TN_CFG_METRICS_RECORDING));
+	tn_metrics_bind(&ctl->metrics, shr_tele_cells(cfg->telemetry, thread),
+	                tn_config_bool(cfg->config, TN_CFG_METRICS_RECORDING));
 	shr_event_writer_init(&ctl->events, cfg->telemetry, thread, false);
 	shr_event_writer_init(&ctl->keep, cfg->telemetry, thread, true);
 	s = tn_rand_os(seeds, sizeof seeds);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The order of life: plan, runtime directory, lease, telemetry file, control rooms, workers, lane listener, link, attach
- * socket, ready; then turns of the control thread; then drain and all of it backwards. The only owner of signals.
+ * The order of life: plan, runtime directory, lease, telemetry file, control rooms, workers, lane listener, link,
+ * attach socket, ready; then turns of the control thread; then drain and all of it backwards. The only owner of signals.
  * The main thread is the control thread. */
 #include "dataplane/daemon.h"
 
@@ -110,8 +110,8 @@ static tn_status telemetry_open(struct daemon *d)
 	tn_status s = shr_tele_create(d->dir, &cfg, &d->tele);
 
 	if (s != TN_OK) {
-		(void)snprintf(text, sizeof text, "runtime_dir %s: cannot make the telemetry file: %s%s", d->dir, tn_status_meaning(s),
-		               s == TN_NO_MEMORY ? " (is the tmpfs full?)" : "");
+		(void)snprintf(text, sizeof text, "runtime_dir %s: cannot make the telemetry file: %s%s", d->dir,
+		               tn_status_meaning(s), s == TN_NO_MEMORY ? " (is the tmpfs full?)" : "");
 		return complain(s, text);
 	}
 	(void)shr_tele_prune(d->dir, SHR_TELE_KEEP, NULL);
@@ -151,7 +151,8 @@ static tn_status doors_open(struct daemon *d)
 		return complain(s, "the link to the control plane cannot be set up");
 	s = dp_attach_listen(&d->ctl.attach, d->dir);
 	if (s != TN_OK) {
-		(void)snprintf(err, sizeof err, "runtime_dir %.100s: cannot make " DP_ATTACH_SOCKET ": %s", d->dir, tn_status_meaning(s));
+		(void)snprintf(err, sizeof err, "runtime_dir %.100s: cannot make " DP_ATTACH_SOCKET ": %s", d->dir,
+		               tn_status_meaning(s));
 		return complain(s, err);
 	}
 	return TN_OK;
@@ -198,7 +199,8 @@ static void run(struct daemon *d)
 
 	tn_store_relaxed32(&d->tele.hdr->state, SHR_TELE_RUNNING);
 	dp_control_event(&d->ctl, SHR_EVENT_STATE, TN_OK, SHR_TELE_RUNNING);
-	(void)tn_sdnotifyf("READY=1\nSTATUS=%u workers, generation %llu", d->plan.worker_cnt, (unsigned long long)d->tele.generation);
+	(void)tn_sdnotifyf("READY=1\nSTATUS=%u workers, generation %llu", d->plan.worker_cnt,
+	                   (unsigned long long)d->tele.generation);
 	tn_log_info("start", "ready: %u workers, runtime_dir %s, generation %llu", d->plan.worker_cnt, d->dir,
 	            (unsigned long long)d->tele.generation);
 	while (!d->stop && !d->ctl.stop_asked) {

@@ -5,8 +5,8 @@
 
 #include "common/daemon_args.h"
 
-/* Runs until SIGTERM, SIGINT or a shutdown over the link. Takes `config`. 0: drained and stopped; 1: could not start, or
- * the drain was cut short; the reason is on stderr and in the log. */
+/* Runs until SIGTERM, SIGINT or a shutdown over the link. Takes `config`. 0: drained and stopped; 1: could not start,
+ * or the drain was cut short; the reason is in the log. */
 int dp_daemon_run(const struct tn_daemon_args *args, struct tn_config *config);
 
 #endif

@@ -5,7 +5,7 @@
 int main(int argc, char **argv)
 {
 	struct tn_daemon_args args = { .program = "tent-dataplane",
-	                               .purpose = "Moves bytes between registered memory of this host's applications and its peers." };
+	                               .purpose = "Moves bytes between memory of this host's applications and its peers." };
 	struct tn_config *config;
 	int rc = tn_daemon_args_parse(&args, argc, argv);
 

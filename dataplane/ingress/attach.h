@@ -23,7 +23,7 @@ struct dp_attach {
 };
 
 void dp_attach_init(struct dp_attach *a, struct dp_control *ctl, uint32_t client_max);
-/* Publishes the socket: the last step of start, for from here on clients come. TN_TOO_BIG, PERMISSION, LIMIT, SYSTEM. */
+/* Publishes the socket: the last step of start, from here on clients come. TN_TOO_BIG, PERMISSION, LIMIT, SYSTEM. */
 tn_status dp_attach_listen(struct dp_attach *a, const char *runtime_dir);
 /* Stops accepting and removes the socket's name if it is still ours. */
 void dp_attach_close(struct dp_attach *a);

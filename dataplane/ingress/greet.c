@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Owner of the lane listener and of connections before a worker has them. Order of judgement: form, version, receiver
- * session, ticket (with peer, incarnation, address), draining, room, fence. Refusals carry no session. Control thread. */
+ * Owner of the lane listener and of connections before a worker has them. Order of judgement: form, version,
+ * receiver session, ticket (with peer, incarnation, address), draining, room, fence. Refusals carry no session.
+ * Control thread. */
 #include "dataplane/ingress/greet.h"
 
 #include <errno.h>
@@ -231,8 +232,8 @@ static void fence_begin(struct dp_control *ctl, struct dp_peer_slot *slot, const
 {
 	slot->fencing = *session;
 	dp_tickets_revoke_older(&ctl->greet.tickets, slot->index, session);
-	dp_crew_broadcast(&ctl->crew,
-	                  (struct dp_cmd){ .kind = DP_CMD_FENCE, .fd = -1, .peer = slot->id, .session = *session }, &slot->fence);
+	struct dp_cmd fence = { .kind = DP_CMD_FENCE, .fd = -1, .peer = slot->id, .session = *session };
+	dp_crew_broadcast(&ctl->crew, fence, &slot->fence);
 	dp_control_event(ctl, SHR_EVENT_PEER_SESSION, TN_OK, slot->index);
 }
 

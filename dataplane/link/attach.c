@@ -296,6 +296,13 @@ static void attach_answered(struct dp_call *call, tn_status status, const char *
 	snapshot_begin(l);
 }
 
+static void heartbeat_later(struct dp_link *l)
+{
+	uint64_t interval_ns = tn_config_ns(l->ctl->config, TN_CFG_CONTROL_HEARTBEAT_MS);
+
+	dp_timer_set(&l->ctl->loop, &l->timer, l->ctl->loop.now_ns + interval_ns);
+}
+
 /* ---- snapshot ---- */
 
 static void snapshot_next(struct dp_link *l)
@@ -345,7 +352,7 @@ static void chunk_answered(struct dp_call *call, tn_status status, const char *d
 	l->state = DP_LINK_LIVE;
 	l->backoff_ns = BACKOFF_FIRST_NS;
 	tn_log_info("link", "attached to the control plane with %u segments", l->snapshot_cnt);
-	dp_timer_set(&l->ctl->loop, &l->timer, l->ctl->loop.now_ns + tn_config_ns(l->ctl->config, TN_CFG_CONTROL_HEARTBEAT_MS));
+	heartbeat_later(l);
 	dp_link_flush_changes(l);
 	dp_peers_link_up(&l->ctl->peers);
 }
@@ -379,7 +386,7 @@ static void heartbeat_answered(struct dp_call *call, tn_status status, const cha
 		dp_link_restart(l, status != TN_OK ? detail : "the control plane restarted");
 		return;
 	}
-	dp_timer_set(&l->ctl->loop, &l->timer, l->ctl->loop.now_ns + tn_config_ns(l->ctl->config, TN_CFG_CONTROL_HEARTBEAT_MS));
+	heartbeat_later(l);
 }
 
 static void link_timer(struct dp_timer *t)

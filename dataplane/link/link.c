@@ -302,6 +302,21 @@ void dp_link_free(struct dp_link *l)
 
 /* ---- the questions of other rooms ---- */
 
+/* What a refusal means to who asked. STALE and DATAPLANE_DOWN are about this link, not about the question. */
+static tn_status question_failed(struct dp_link *l, const char *what, tn_status status, const char *detail)
+{
+	tn_log_debug("link", "%s: %s: %s", what, tn_status_name(status), detail);
+	if (status == TN_STALE)
+		dp_link_restart(l, detail);
+	return status == TN_STALE || status == TN_DATAPLANE_DOWN ? TN_CONTROLPLANE_DOWN : status;
+}
+
+static tn_status answer_malformed(const char *what, const char *err)
+{
+	tn_log_warn("link", "the control plane's answer to %s is malformed: %s", what, err);
+	return TN_INTERNAL;
+}
+
 static void on_opened(struct dp_call *call, tn_status status, const char *detail, const struct json_t *body)
 {
 	struct dp_open_call *open = tn_container_of(call, struct dp_open_call, call);
@@ -312,22 +327,19 @@ static void on_opened(struct dp_call *call, tn_status status, const char *detail
 	struct tn_json_in in;
 
 	memset(&peer, 0, sizeof peer);
-	if (status == TN_OK) {
-		tn_json_in_init(&in, body);
-		(void)tn_json_object(&in, "peer", &peer_json);
-		(void)tn_json_object(&in, "segment", &segment_json);
-		status = in.status;
-		memcpy(err, in.err, sizeof err);
-	} else {
-		tn_log_debug("link", "open: %s: %s", tn_status_name(status), detail);
+	if (status != TN_OK) {
+		open->done(open, question_failed(call->owner, "open", status, detail), &peer, NULL);
+		return;
 	}
-	if (peer_json != NULL && segment_json != NULL)
+	tn_json_in_init(&in, body);
+	(void)tn_json_object(&in, "peer", &peer_json);
+	status = tn_json_object(&in, "segment", &segment_json);
+	memcpy(err, in.err, sizeof err);
+	if (status == TN_OK)
 		status = dp_link_peer_read(peer_json, &peer, err);
 	if (status == TN_OK)
 		status = dp_link_remote_read(segment_json, &peer.session, &found, err);
-	if (err[0] != '\0' && status != TN_OK)
-		tn_log_warn("link", "the control plane's answer to open is malformed: %s", err);
-	open->done(open, status, &peer, found);
+	open->done(open, status == TN_OK ? TN_OK : answer_malformed("open", err), &peer, found);
 	explicit_bzero(&peer, sizeof peer);
 }
 
@@ -357,18 +369,16 @@ static void on_refreshed(struct dp_call *call, tn_status status, const char *det
 	struct tn_json_in in;
 
 	memset(&peer, 0, sizeof peer);
-	if (status == TN_OK) {
-		tn_json_in_init(&in, body);
-		status = tn_json_object(&in, "peer", &peer_json);
-		if (status == TN_OK)
-			status = dp_link_peer_read(peer_json, &peer, err);
-		if (status != TN_OK)
-			tn_log_warn("link", "the control plane's answer to peer_refresh is malformed: %s",
-			            peer_json != NULL ? err : in.err);
-	} else {
-		tn_log_debug("link", "peer_refresh: %s: %s", tn_status_name(status), detail);
+	if (status != TN_OK) {
+		refresh->done(refresh, question_failed(call->owner, "peer_refresh", status, detail), &peer);
+		return;
 	}
-	refresh->done(refresh, status, &peer);
+	tn_json_in_init(&in, body);
+	status = tn_json_object(&in, "peer", &peer_json);
+	memcpy(err, in.err, sizeof err);
+	if (status == TN_OK)
+		status = dp_link_peer_read(peer_json, &peer, err);
+	refresh->done(refresh, status == TN_OK ? TN_OK : answer_malformed("peer_refresh", err), &peer);
 	explicit_bzero(&peer, sizeof peer);
 }
 

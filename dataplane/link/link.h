@@ -24,8 +24,8 @@ bool dp_link_attached(const struct dp_link *l);
 void dp_link_segment_published(struct dp_link *l, const struct dp_segment *s);
 void dp_link_segment_withdrawn(struct dp_link *l, const struct dp_segment *s);
 
-/* Ask. `stale` NULL: any version will do; else one that is newer. TN_CONTROLPLANE_DOWN: not attached; TN_AGAIN: too much
- * outstanding; `done` then does not come. The call must not be waiting already. */
+/* Ask. `stale` NULL: any version will do; else one that is newer. TN_CONTROLPLANE_DOWN: not attached; TN_AGAIN: too
+ * much outstanding; `done` then does not come. The call must not be waiting already. */
 tn_status dp_link_open(struct dp_link *l, struct dp_open_call *call, const char *ref, const struct dp_remote *stale,
                        uint64_t deadline_ns);
 tn_status dp_link_peer_refresh(struct dp_link *l, struct dp_peer_call *call, const struct dp_peer *stale,

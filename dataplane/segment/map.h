@@ -22,7 +22,7 @@ struct dp_map_req {
 	uint32_t detail;        /* out: errno or the offending number */
 };
 /* TN_UNSUPPORTED: not a memfd. TN_PERMISSION: it cannot be sealed against shrinking, or not be written. TN_RANGE: it is
- * shorter than offset + bytes. TN_INVALID: offset is not a multiple of its (huge) page. TN_NO_MEMORY, TN_LIMIT, TN_SYSTEM. */
+ * shorter than offset + bytes. TN_INVALID: offset is not a multiple of its (huge) page. NO_MEMORY, LIMIT, SYSTEM. */
 TN_MUST_USE tn_status dp_map_run(struct dp_map_req *req);
 void dp_map_undo(const struct dp_map_req *req);
 

@@ -55,13 +55,14 @@ void bench_start(struct bench *b, unsigned worker_cnt, const char *const *sets)
 		exit(1);
 	cfg = config_for(b->dir, sets);
 	must(tn_rand_id128(&b->env.session), "session");
-	struct shr_tele_cfg tele = { .worker_cnt = worker_cnt, .cell_cnt = TN_METRIC_CELL_CNT, .event_slots = 64, .keep_slots = 64,
-	                             .session = b->env.session, .build = "test" };
+	struct shr_tele_cfg tele = { .worker_cnt = worker_cnt, .cell_cnt = TN_METRIC_CELL_CNT, .event_slots = 64,
+	                             .keep_slots = 64, .session = b->env.session, .build = "test" };
 	must(shr_tele_create(b->dir, &tele, &b->tele), "telemetry");
 	b->env.config = cfg;
 	b->env.telemetry = &b->tele;
 	b->env.worker_cnt = b->worker_cnt = worker_cnt;
-	must(dp_control_init(&b->ctl, &(struct dp_control_cfg){ .config = cfg, .env = &b->env, .telemetry = &b->tele }), "control");
+	struct dp_control_cfg ctl = { .config = cfg, .env = &b->env, .telemetry = &b->tele };
+	must(dp_control_init(&b->ctl, &ctl), "control");
 	for (unsigned i = 0; i < worker_cnt; i++) {
 		must(dp_worker_new(&b->env, i, &b->workers[i]), "worker");
 		must(dp_crew_add(&b->ctl.crew, b->workers[i]), "crew");

@@ -27,9 +27,10 @@ void bench_turns(struct bench *b, unsigned cnt);
 #define turn_until(b, cond) \
 	({ \
 		uint64_t until_ns_ = tn_now_ns() + UINT64_C(5000000000); \
-		while (!(cond) && tn_now_ns() < until_ns_) \
+		bool holds_; \
+		while (!(holds_ = (cond)) && tn_now_ns() < until_ns_) \
 			bench_turns((b), 1); \
-		(cond); \
+		holds_; \
 	})
 
 /* ---- an application that speaks the attach protocol by hand ---- */

@@ -192,5 +192,6 @@ static void plan_refuses_foreign_cpus(void)
 
 TN_TEST_MAIN("tables", { "stale handles miss", stale_handles_miss }, { "names with twins", names_with_twins },
              { "timers fire once and can cancel each other", timers_fire_once_and_can_cancel_each_other },
-             { "tickets are bound", tickets_are_bound }, { "tickets are revoked and displaced", tickets_are_revoked_and_displaced },
+             { "tickets are bound", tickets_are_bound },
+             { "tickets are revoked and displaced", tickets_are_revoked_and_displaced },
              { "the plan refuses CPUs that are not ours", plan_refuses_foreign_cpus })

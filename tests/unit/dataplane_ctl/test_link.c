@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The link against a scripted control plane: attach, snapshot, changes, opens, refreshes, requests, and its death. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <zmq.h>
+
+#include "common/clock.h"
+#include "common/message.h"
+#include "dataplane/link/wire.h"
+#include "tests/unit/cu.h"
+#include "tests/unit/dataplane_ctl/bench.h"
+
+static struct bench b;
+static void *zmq, *router;
+static uint8_t route[256];
+static size_t route_len;
+static struct tn_message in; /* last message that the data plane sent */
+static char text[TN_MESSAGE_MAX];
+
+#define HEX8(d) d d d d d d d d
+#define HEX32(d) HEX8(d) HEX8(d) HEX8(d) HEX8(d)
+#define SELF HEX32("01")
+#define PEER_ID HEX32("0b")
+#define SESSION "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define SESSION2 "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define NO_SESSION "00000000000000000000000000000000"
+#define TICKET "cccccccccccccccccccccccccccccccc"
+
+static void control_plane_up(void)
+{
+	char endpoint[128];
+	int zero = 0;
+
+	zmq = zmq_ctx_new();
+	router = zmq_socket(zmq, ZMQ_ROUTER);
+	(void)zmq_setsockopt(router, ZMQ_LINGER, &zero, sizeof zero);
+	(void)snprintf(endpoint, sizeof endpoint, "ipc://%s/link.ipc", b.dir);
+	CU_ASSERT_EQUAL_FATAL(zmq_bind(router, endpoint), 0);
+}
+
+static void control_plane_down(void)
+{
+	tn_message_clear(&in);
+	zmq_close(router);
+	zmq_ctx_term(zmq);
+}
+
+static bool hear_once(void)
+{
+	char err[TN_ERR_TEXT];
+	int n = zmq_recv(router, route, sizeof route, ZMQ_DONTWAIT);
+
+	if (n < 0)
+		return false;
+	route_len = (size_t)n;
+	n = zmq_recv(router, text, sizeof text, 0);
+	tn_message_clear(&in);
+	CU_ASSERT_EQUAL_FATAL(tn_message_decode(text, (size_t)n, &in, err), TN_OK);
+	return true;
+}
+
+/* The next message must be of this type; heartbeats in between are answered. */
+static void hear(const char *type);
+
+static void say(const struct tn_message *m)
+{
+	size_t len;
+
+	CU_ASSERT_EQUAL_FATAL(tn_message_encode(m, text, sizeof text, &len), TN_OK);
+	(void)zmq_send(router, route, route_len, ZMQ_SNDMORE);
+	(void)zmq_send(router, text, len, 0);
+}
+
+static void reply(tn_status status, const char *body)
+{
+	struct tn_message m = { .reply = true, .id = in.id, .status = status };
+
+	memcpy(m.type, in.type, sizeof m.type);
+	m.body = body != NULL ? json_loads(body, 0, NULL) : NULL;
+	say(&m);
+	tn_message_clear(&m);
+}
+
+static void hear(const char *type)
+{
+	for (;;) {
+		bool heard = turn_until(&b, hear_once());
+		CU_ASSERT_TRUE_FATAL(heard);
+		if (strcmp(in.type, type) == 0)
+			return;
+		if (strcmp(in.type, "heartbeat") != 0)
+			fprintf(stderr, "heard %s, not %s\n", in.type, type);
+		CU_ASSERT_STRING_EQUAL_FATAL(in.type, "heartbeat");
+		reply(TN_OK, "{\"control_session\":\"" SESSION "\"}");
+	}
+}
+
+/* A request of the control plane; the answer is in `in`. */
+static tn_status ask(const char *type, const char *body)
+{
+	static uint64_t id;
+	struct tn_message m = { .id = ++id, .remaining_ms = 1000 };
+
+	(void)snprintf(m.type, sizeof m.type, "%s", type);
+	m.body = json_loads(body, 0, NULL);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(m.body);
+	say(&m);
+	tn_message_clear(&m);
+	hear(type);
+	CU_ASSERT_TRUE(in.reply);
+	CU_ASSERT_EQUAL(in.id, id);
+	return in.status;
+}
+
+#define ATTACHED \
+	"{\"self\":\"" SELF "\",\"control_session\":\"" SESSION "\",\"peers\":[{\"index\":0,\"name\":\"b\",\"id\":\"" PEER_ID "\"}]}"
+#define PEER(session) \
+	"{\"name\":\"b\",\"index\":0,\"id\":\"" PEER_ID "\",\"session\":\"" session "\",\"ticket\":\"" TICKET \
+	"\",\"frame_bytes\":65536,\"endpoints\":[{\"transport\":\"rdma\",\"address\":\"x\"}," \
+	"{\"transport\":\"tcp\",\"address\":\"127.0.0.1:7001\"}]}"
+#define SEG(generation) \
+	"{\"name\":\"kv\",\"generation\":" generation ",\"bytes\":8192,\"access\":4,\"peers\":[],\"buffers\":[" \
+	"{\"registration\":\"9223372036854775999\",\"bytes\":4096,\"rights\":6}," \
+	"{\"registration\":5,\"bytes\":4096,\"rights\":2}]}"
+#define FOUND(session, generation) "{\"peer\":" PEER(session) ",\"segment\":" SEG(generation) "}"
+
+static const char *const with_peer[] = {
+	"peers=[{\"name\":\"b\",\"address\":\"tcp://127.0.0.1:9999\",\"public_key\":\"" PEER_ID "\"}]",
+	"control/heartbeat_ms=300", NULL };
+
+static void start(void)
+{
+	bench_start(&b, 2, with_peer);
+	CU_ASSERT_EQUAL_FATAL(dp_link_new(&b.ctl, b.dir, &b.ctl.link), TN_OK);
+}
+
+static void attach(void)
+{
+	hear("attach");
+	reply(TN_OK, ATTACHED);
+	hear("snapshot");
+	while (!json_is_true(json_object_get(in.body, "last"))) {
+		reply(TN_OK, "{}");
+		hear("snapshot");
+	}
+	reply(TN_OK, "{}");
+	CU_ASSERT_TRUE(turn_until(&b, b.ctl.link->state == DP_LINK_LIVE));
+}
+
+static void attach_snapshot_changes(void)
+{
+	static struct shr_msg m;
+	int sock, fd = memfd_of(65536, true);
+	struct shr_msg_id id;
+	uint64_t mem;
+	char name[16];
+
+	start();
+	sock = app_attach(&b);
+	mem = app_register(&b, sock, fd, 65536, SHR_RIGHT_ALL);
+	for (int i = 0; i < 70; i++) { /* more than one chunk */
+		(void)snprintf(name, sizeof name, "s%d", i);
+		CU_ASSERT_EQUAL(app_publish(&b, sock, name, mem, 4096, SHR_ACCESS_PEERS, &id.id), TN_OK);
+	}
+	CU_ASSERT_FALSE(dp_link_attached(b.ctl.link));
+	control_plane_up();
+	hear("attach");
+	CU_ASSERT_TRUE(tn_id128_eq(&in.session, &b.env.session));
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(in.body, "host")), "here");
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(in.body, "endpoints")), 1);
+	reply(TN_OK, ATTACHED);
+	hear("snapshot");
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(in.body, "segments")), 64);
+	CU_ASSERT_FALSE(json_is_true(json_object_get(in.body, "last")));
+	/* Withdrawn during the snapshot: that change follows after it. */
+	CU_ASSERT_EQUAL(app_call(&b, sock, SHR_MSG_WITHDRAW, &id, sizeof id, -1, &m), TN_OK);
+	reply(TN_OK, "{}");
+	hear("snapshot");
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(in.body, "segments")), 5);
+	CU_ASSERT_TRUE(json_is_true(json_object_get(in.body, "last")));
+	reply(TN_OK, "{}");
+	hear("segment_withdrawn");
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(in.body, "name")), "s69");
+	reply(TN_OK, "{}");
+	CU_ASSERT_EQUAL(app_publish(&b, sock, "late", mem, 4096, SHR_ACCESS_PEERS, NULL), TN_OK);
+	hear("segment_published");
+	const json_t *seg = json_object_get(in.body, "segment");
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(seg, "name")), "late");
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(seg, "generation")), 71);
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(in.body, "sequence")), 72);
+	reply(TN_OK, "{}");
+	bool heard = turn_until(&b, hear_once());
+	CU_ASSERT_TRUE(heard);
+	CU_ASSERT_STRING_EQUAL(in.type, "heartbeat");
+	reply(TN_OK, "{\"control_session\":\"" SESSION2 "\"}"); /* it restarted and we did not notice */
+	attach();
+	heard = turn_until(&b, hear_once());
+	CU_ASSERT_TRUE(heard);
+	CU_ASSERT_STRING_EQUAL(in.type, "heartbeat");
+	reply(TN_STALE, NULL); /* it does not know us */
+	attach();
+	CU_ASSERT_EQUAL(b.env.self.b[0], 1);
+	control_plane_down();
+	bench_stop(&b);
+	close(sock), close(fd);
+}
+
+static void open_later(int sock, const char *ref)
+{
+	static struct shr_msg m;
+	struct shr_msg_open req = { .remaining_ns = UINT64_C(2000000000) };
+
+	(void)snprintf(req.ref, sizeof req.ref, "%s", ref);
+	memcpy(shr_msg_begin(&m, SHR_MSG_OPEN, 77, sizeof req), &req, sizeof req);
+	CU_ASSERT_EQUAL(shr_msg_send(sock, &m), TN_OK);
+}
+
+/* The answer to open_later(). */
+static tn_status opened(int sock, struct shr_msg_open_reply *out)
+{
+	static struct shr_msg m;
+	tn_status s = app_recv(&b, sock, &m);
+
+	CU_ASSERT_EQUAL_FATAL(s, TN_OK);
+	CU_ASSERT_EQUAL(m.hdr.type, SHR_MSG_OPEN | SHR_MSG_REPLY);
+	if (m.hdr.status == TN_OK)
+		memcpy(out, shr_msg_body_ro(&m), sizeof *out);
+	return m.hdr.status;
+}
+
+static const struct dp_remote *last_remote(unsigned worker)
+{
+	return fake_last(worker, DP_CMD_REMOTE_SET)->ptr;
+}
+
+static void open_at_a_peer(void)
+{
+	struct shr_msg_open_reply o;
+	int sock;
+
+	start();
+	sock = app_attach(&b);
+	CU_ASSERT_EQUAL(app_open(&b, sock, "b/kv", NULL), TN_CONTROLPLANE_DOWN);
+	control_plane_up();
+	attach();
+	open_later(sock, "b/kv");
+	hear("open");
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(in.body, "ref")), "b/kv");
+	CU_ASSERT_PTR_NULL(json_object_get(in.body, "stale_generation"));
+	reply(TN_OK, FOUND(SESSION, "3"));
+	CU_ASSERT_EQUAL_FATAL(opened(sock, &o), TN_OK);
+	CU_ASSERT_EQUAL(o.length, 8192);
+	CU_ASSERT_EQUAL(o.local, 0);
+	CU_ASSERT_EQUAL(o.rights, SHR_RIGHT_REMOTE_READ | SHR_RIGHT_REMOTE_WRITE);
+	/* The peer came before the remote that names it, on every worker. */
+	for (unsigned w = 0; w < 2; w++) {
+		unsigned peer_at = UINT32_MAX, remote_at = 0;
+		for (unsigned i = 0; i < fake_posted(w)->cnt; i++) {
+			if (fake_posted(w)->cmd[i].kind == DP_CMD_PEER_SET)
+				peer_at = i;
+			if (fake_posted(w)->cmd[i].kind == DP_CMD_REMOTE_SET)
+				remote_at = i;
+		}
+		CU_ASSERT_TRUE(peer_at < remote_at);
+	}
+	CU_ASSERT_EQUAL(last_remote(0)->buffers[0].registration, UINT64_C(9223372036854775999));
+	CU_ASSERT_EQUAL(last_remote(0)->buffers[1].segment_off, 4096);
+	const struct dp_peer *p = fake_last(0, DP_CMD_PEER_SET)->ptr;
+	CU_ASSERT_EQUAL(p->endpoint_cnt, 1);
+	CU_ASSERT_EQUAL(p->frame_bytes, 65536);
+	CU_ASSERT_STRING_EQUAL(p->name, "b");
+	control_plane_down();
+	bench_stop(&b);
+	close(sock);
+}
+
+static void stale_handles_are_refreshed_once(void)
+{
+	struct shr_msg_open_reply o;
+	int sock;
+
+	start();
+	control_plane_up();
+	attach();
+	sock = app_attach(&b);
+	open_later(sock, "b/kv");
+	hear("open");
+	reply(TN_OK, FOUND(SESSION, "3"));
+	CU_ASSERT_EQUAL_FATAL(opened(sock, &o), TN_OK);
+	/* Asked once for all workers; not there at first, then newer, with a new incarnation of the peer. */
+	fake_emit(0, &(struct dp_evt){ .kind = DP_EVT_REMOTE_REFRESH, .num = o.id, .num2 = 3 });
+	fake_emit(1, &(struct dp_evt){ .kind = DP_EVT_REMOTE_REFRESH, .num = o.id, .num2 = 3 });
+	hear("open");
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(in.body, "stale_generation")), 3);
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(in.body, "stale_session")), SESSION);
+	reply(TN_NOT_FOUND, NULL);
+	hear("open");
+	reply(TN_OK, FOUND(SESSION2, "1"));
+	CU_ASSERT_TRUE(turn_until(&b, fake_count(1, DP_CMD_REMOTE_SET) == 2));
+	CU_ASSERT_EQUAL(fake_count(0, DP_CMD_PEER_SET), 2);
+	CU_ASSERT_EQUAL(last_remote(1)->handle, o.id);
+	CU_ASSERT_EQUAL(last_remote(1)->generation, 1);
+	/* A late event about the version before is nothing. */
+	fake_emit(0, &(struct dp_evt){ .kind = DP_EVT_REMOTE_REFRESH, .num = o.id, .num2 = 3 });
+	/* Lanes refused: one question, answered by a PEER_SET also when nothing is new. */
+	fake_emit(0, &(struct dp_evt){ .kind = DP_EVT_PEER_REFRESH, .num = 0 });
+	fake_emit(1, &(struct dp_evt){ .kind = DP_EVT_PEER_REFRESH, .num = 0 });
+	fake_emit(1, &(struct dp_evt){ .kind = DP_EVT_PEER_REFRESH, .num = 77 });
+	hear("peer_refresh");
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(in.body, "stale_session")), SESSION2);
+	reply(TN_OK, "{\"peer\":" PEER(SESSION2) "}");
+	CU_ASSERT_TRUE(turn_until(&b, fake_count(0, DP_CMD_PEER_SET) == 3));
+	/* Lost access ends the handle, until the peer's segment changes again. */
+	fake_emit(0, &(struct dp_evt){ .kind = DP_EVT_REMOTE_REFRESH, .num = o.id, .num2 = 1 });
+	hear("open");
+	reply(TN_PERMISSION, NULL);
+	CU_ASSERT_TRUE(turn_until(&b, fake_count(0, DP_CMD_REMOTE_SET) == 3));
+	CU_ASSERT_TRUE(last_remote(0)->lost);
+	CU_ASSERT_EQUAL(last_remote(0)->lost_status, TN_PERMISSION);
+	struct tn_message m = { .id = 700, .type = "segment_changed" };
+	m.body = json_loads("{\"peer\":\"b\",\"name\":\"kv\",\"session\":\"" SESSION2 "\",\"generation\":2}", 0, NULL);
+	say(&m);
+	tn_message_clear(&m);
+	hear("open"); /* asked while the answer to segment_changed is made */
+	reply(TN_OK, FOUND(SESSION2, "2"));
+	hear("segment_changed");
+	CU_ASSERT_TRUE(turn_until(&b, fake_count(0, DP_CMD_REMOTE_SET) == 4));
+	CU_ASSERT_FALSE(last_remote(0)->lost);
+	CU_ASSERT_EQUAL(last_remote(0)->generation, 2);
+	control_plane_down();
+	bench_stop(&b);
+	close(sock);
+}
+
+static void bad_answers_are_refused(void)
+{
+	static const char *const bad[] = {
+		"{}", "{\"peer\":{},\"segment\":{}}", "{\"peer\":" PEER(SESSION) "}",
+		"{\"peer\":" PEER(NO_SESSION) ",\"segment\":" SEG("1") "}",
+		"{\"peer\":" PEER(SESSION) ",\"segment\":{\"generation\":1,\"bytes\":9,\"buffers\":[{\"registration\":1,"
+		"\"bytes\":8,\"rights\":2}]}}",
+		"{\"peer\":" PEER(SESSION) ",\"segment\":{\"generation\":1,\"bytes\":9,\"buffers\":[]}}",
+	};
+	struct shr_msg_open_reply o;
+	int sock;
+
+	start();
+	control_plane_up();
+	attach();
+	sock = app_attach(&b);
+	for (size_t i = 0; i < TN_ARRAY_LEN(bad); i++) {
+		open_later(sock, "b/kv");
+		hear("open");
+		reply(TN_OK, bad[i]);
+		CU_ASSERT_EQUAL(opened(sock, &o), TN_INTERNAL);
+	}
+	open_later(sock, "b/kv");
+	hear("open");
+	reply(TN_PEER_DOWN, NULL);
+	CU_ASSERT_EQUAL(opened(sock, &o), TN_PEER_DOWN);
+	open_later(sock, "b/kv");
+	hear("open");
+	reply(TN_STALE, NULL); /* "attach first": not what the application asked about */
+	CU_ASSERT_EQUAL(opened(sock, &o), TN_CONTROLPLANE_DOWN);
+	attach();
+	CU_ASSERT_EQUAL(b.ctl.remotes.used, 0);
+	(void)zmq_send(router, route, route_len, ZMQ_SNDMORE);
+	(void)zmq_send(router, "not json", 8, 0);
+	CU_ASSERT_TRUE(turn_until(&b, b.ctl.link->refused_cnt == 1));
+	control_plane_down();
+	bench_stop(&b);
+	close(sock);
+}
+
+static void death_of_the_control_plane(void)
+{
+	struct shr_msg_open_reply o;
+	int sock;
+
+	start();
+	control_plane_up();
+	attach();
+	sock = app_attach(&b);
+	open_later(sock, "b/kv");
+	hear("open");
+	uint64_t begin_ns = tn_now_ns();
+	control_plane_down();
+	CU_ASSERT_EQUAL(opened(sock, &o), TN_CONTROLPLANE_DOWN); /* at once, not at its deadline */
+	CU_ASSERT_TRUE(tn_now_ns() - begin_ns < TN_NS_PER_S);
+	CU_ASSERT_EQUAL(b.ctl.link->state, DP_LINK_DOWN);
+	control_plane_up();
+	attach();
+	open_later(sock, "b/kv");
+	hear("open");
+	close(sock); /* the asker dies before the answer */
+	CU_ASSERT_TRUE(turn_until(&b, b.ctl.attach.clients.used == 0));
+	reply(TN_OK, FOUND(SESSION, "1"));
+	bench_turns(&b, 5);
+	CU_ASSERT_EQUAL(b.ctl.remotes.used, 0);
+	control_plane_down();
+	bench_stop(&b);
+}
+
+static void tickets_and_questions_of_the_control_plane(void)
+{
+	start();
+	control_plane_up();
+	attach();
+	CU_ASSERT_EQUAL(ask("install_ticket", "{\"ticket\":\"" TICKET "\",\"peer\":\"b\",\"peer_id\":\"" PEER_ID
+	                                      "\",\"session\":\"" SESSION "\",\"addresses\":[\"127.0.0.1\",\"::1\"]}"), TN_OK);
+	CU_ASSERT_EQUAL(b.ctl.greet.tickets.used_end, 1);
+	CU_ASSERT_EQUAL(b.ctl.greet.tickets.entries[0].addr_cnt, 2);
+	CU_ASSERT_EQUAL(ask("install_ticket", "{\"ticket\":\"" TICKET "\",\"peer\":\"b\",\"peer_id\":\"" PEER_ID
+	                                      "\",\"session\":\"" SESSION "\",\"addresses\":[]}"), TN_INVALID);
+	CU_ASSERT_EQUAL(ask("install_ticket", "{\"ticket\":\"xx\"}"), TN_INVALID);
+	CU_ASSERT_EQUAL(ask("revoke_tickets", "{\"peer\":\"b\"}"), TN_OK);
+	CU_ASSERT_EQUAL(b.ctl.greet.tickets.entries[0].addr_cnt, 0);
+	CU_ASSERT_EQUAL(fake_count(0, DP_CMD_FENCE), 1);
+	CU_ASSERT_EQUAL(ask("revoke_tickets", "{\"peer\":\"nobody\"}"), TN_PEER_UNKNOWN);
+	CU_ASSERT_EQUAL(ask("datagram", "{\"peer\":\"b\",\"payload\":\"00ff\"}"), TN_AGAIN); /* no session known yet */
+	CU_ASSERT_EQUAL(ask("datagram", "{\"peer\":\"b\",\"payload\":\"0g\"}"), TN_INVALID);
+	CU_ASSERT_EQUAL(ask("tune", "{\"workers/count\":3}"), TN_CONFIG); /* not hot */
+	CU_ASSERT_EQUAL(ask("frobnicate", "{}"), TN_UNSUPPORTED);
+	CU_ASSERT_EQUAL(ask("shutdown", "{}"), TN_OK);
+	CU_ASSERT_TRUE(b.ctl.stop_asked);
+	control_plane_down();
+	bench_stop(&b);
+}
+
+static void the_operators_view(void)
+{
+	int sock, fd = memfd_of(65536, true);
+	uint64_t mem;
+
+	start();
+	control_plane_up();
+	attach();
+	sock = app_attach(&b);
+	mem = app_register(&b, sock, fd, 65536, SHR_RIGHT_ALL);
+	CU_ASSERT_EQUAL(app_publish(&b, sock, "kv", mem, 4096, SHR_ACCESS_PEERS, NULL), TN_OK);
+	hear("segment_published");
+	reply(TN_OK, "{}");
+	CU_ASSERT_EQUAL(ask("status", "{}"), TN_OK);
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(in.body, "clients")), 1);
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(in.body, "memory_bytes")), 65536);
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(in.body, "workers")), 2);
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(in.body, "peers")), 1);
+	CU_ASSERT_EQUAL(ask("segment_list", "{\"first\":0,\"count\":10}"), TN_OK);
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(in.body, "total")), 1);
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(in.body, "segments")), 1);
+	CU_ASSERT_EQUAL(ask("segment_list", "{\"first\":1}"), TN_OK);
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(in.body, "segments")), 0);
+	CU_ASSERT_EQUAL(ask("segment_list", "{\"count\":1000}"), TN_INVALID);
+	struct tn_message m = { .id = 900, .type = "segment_withdraw", .body = json_loads("{\"name\":\"kv\"}", 0, NULL) };
+	say(&m);
+	tn_message_clear(&m);
+	hear("segment_withdrawn"); /* the change goes out while the answer is made */
+	reply(TN_OK, "{}");
+	hear("segment_withdraw");
+	CU_ASSERT_EQUAL(in.status, TN_OK);
+	CU_ASSERT_TRUE(turn_until(&b, b.ctl.segments.used == 0));
+	CU_ASSERT_EQUAL(ask("segment_withdraw", "{\"name\":\"kv\"}"), TN_NOT_FOUND);
+	control_plane_down();
+	bench_stop(&b);
+	close(sock), close(fd);
+}
+
+TN_TEST_MAIN("link", { "attach, snapshot, changes", attach_snapshot_changes }, { "open at a peer", open_at_a_peer },
+             { "stale handles are refreshed once", stale_handles_are_refreshed_once },
+             { "bad answers are refused", bad_answers_are_refused },
+             { "death of the control plane", death_of_the_control_plane },
+             { "tickets and questions of the control plane", tickets_and_questions_of_the_control_plane },
+             { "the operator's view", the_operators_view })
