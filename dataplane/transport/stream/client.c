@@ -62,7 +62,7 @@ static void report(struct dp_xfer *x)
 	struct dp_stream *s = x->path->stream;
 	struct dp_attempt *a = x->attempt;
 	struct dp_result r = a->t_result;
-	if (a->t_done == a->bytes)
+	if (a->t_done == a->bytes && !x->failed) /* a cancel that came too late */
 		r = (struct dp_result){ .status = TN_OK };
 	r.bytes = a->t_done;
 	r.nothing_left = a->op == TN_OP_READ || (!x->committed && !x->doubtful);

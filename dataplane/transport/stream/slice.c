@@ -82,8 +82,8 @@ static void cut(struct dp_lane *l, struct dp_xfer *x)
 void dp_slice_pump(struct dp_path *p)
 {
 	const struct dp_stream_cfg *c = &p->stream->cfg;
-	/* what one attempt may have on lanes: enough to keep them busy, not all of their windows */
-	uint64_t cap = TN_MAX((uint64_t)c->frame_bytes, c->lane_window_bytes / 4) * c->lanes_per_peer;
+	/* what one attempt may have on lanes: enough to keep them busy, not all of their windows; an urgent one may */
+	const uint64_t fair = TN_MAX((uint64_t)c->frame_bytes, c->lane_window_bytes / 4) * c->lanes_per_peer;
 	while (p->queued > 0) {
 		struct dp_lane *l = pick_lane(p);
 		if (l == NULL || l->out_bytes > 0)
@@ -96,7 +96,8 @@ void dp_slice_pump(struct dp_path *p)
 		if (a->t_next == a->bytes)
 			dp_client_place(x, DP_XFER_NOWHERE);
 		else
-			dp_client_place(x, x->out_bytes >= cap ? DP_XFER_PARKED : DP_XFER_RUN); /* RUN: to the end of the line */
+			dp_client_place(x, a->priority != TN_PRIORITY_HIGH && x->out_bytes >= fair ?
+			                DP_XFER_PARKED : DP_XFER_RUN); /* to the end of the line */
 		dp_lane_kick(l);
 	}
 }
@@ -155,7 +156,7 @@ static void complete(struct dp_lane *l, uint16_t status)
 		dp_note_answered(l, status);
 		return;
 	}
-	uint32_t length = op->length;
+	uint32_t length = op->flags & DP_LANE_OP_ZEROS ? 0 : op->length; /* what was committed of ours */
 	dp_slice_forget(l, op);
 	if (x == NULL)
 		return;

@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The connecting side when things go wrong: the law of the ambiguous WRITE and its fence, tickets and sessions, cancel of
+ * every kind, refusals of the receiver, memory that cannot be touched. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "tests/unit/cu.h"
+#include "tests/unit/stream/mem_net.h"
+#include "tests/unit/stream/rig.h"
+
+#define ALL_RIGHTS (SHR_RIGHT_REMOTE_READ | SHR_RIGHT_REMOTE_WRITE)
+
+static struct rig_memory far, near;
+static struct dp_segment *segment;
+static struct dp_remote *remote;
+static struct dp_path *path;
+
+static void begin(size_t bytes)
+{
+	rig_start(NULL);
+	far = rig_memory(bytes, 0);
+	near = rig_memory(bytes, 0);
+	segment = rig_publish(&rig.b, 0, &far, 1, ALL_RIGHTS, SHR_ACCESS_PEERS);
+	remote = rig_remote(segment);
+	path = &rig_stream(&rig.a)->paths[0];
+	rig.virtual_ns = tn_now_ns();
+	rig.virtual_time = true;
+}
+
+static void end(void)
+{
+	CU_ASSERT(rig_guards_intact(&far) && rig_guards_intact(&near));
+	CU_ASSERT_EQUAL(rig_stream(&rig.a)->admitted, 0);
+	rig_stop();
+	free(remote);
+	rig_memory_free(&far);
+	rig_memory_free(&near);
+}
+
+static void pass(uint64_t ns)
+{
+	rig.virtual_ns += ns;
+	rig_steps(20);
+}
+
+static void warm_up(void)
+{
+	CU_ASSERT_EQUAL_FATAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 100), TN_OK);
+	CU_ASSERT_EQUAL_FATAL(path->ready_cnt, 1);
+}
+
+/* The memory link under data lane i. */
+static int link_of_lane(unsigned i) { return (int)((struct mem_link *)path->lanes[i]->bytes.conn - mem.link); }
+
+/* Everything of it was sent and nothing answered. */
+static void sent_unanswered(struct rig_attempt *ra, uint8_t op, size_t bytes)
+{
+	mem.stall[1] = true;
+	rig_attempt(ra, op, remote, 0, near.base, bytes);
+	CU_ASSERT_EQUAL_FATAL(rig_submit(ra), TN_OK);
+	rig_steps(10);
+	CU_ASSERT_FATAL(!ra->done && ra->a.t_slices > 0);
+}
+
+static void reset_lane(unsigned i)
+{
+	mem_hang_up(link_of_lane(i), 1, true); /* a reset arrives at the connecting side */
+}
+
+/* ---- the ambiguous WRITE ---- */
+
+static void test_fence(void)
+{
+	struct rig_attempt ra;
+	begin(100000);
+	warm_up();
+	sent_unanswered(&ra, TN_OP_WRITE, 1000);
+	rig.refuse = DP_HELLO_TOO_MANY;
+	reset_lane(0);
+	rig_steps(10);
+	CU_ASSERT(!ra.done && path->epoch == 2 && path->open_cnt == 0);
+	CU_ASSERT(!tn_list_empty(&path->fencing));
+	mem.stall[1] = false;
+	pass(2 * TN_NS_PER_S);
+	CU_ASSERT(!ra.done); /* as long as nobody accepted, the doubt stands */
+	rig.refuse = 0;
+	pass(2 * TN_NS_PER_S);
+	CU_ASSERT(ra.done && ra.r.status == TN_PATH_DOWN && ra.r.fenced && !ra.r.nothing_left && ra.done_cnt == 1);
+	CU_ASSERT_EQUAL(ra.r.reason, TN_REASON_PEER_CLOSED);
+	tn_list_foreach(node, &rig_stream(&rig.b)->sources)
+		CU_ASSERT_EQUAL(tn_list_entry(node, struct dp_source, link)->epoch, 2);
+	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 1000), TN_OK);
+	end();
+}
+
+static void test_unfenced_at_deadline(void)
+{
+	struct rig_attempt ra;
+	begin(100000);
+	warm_up();
+	sent_unanswered(&ra, TN_OP_WRITE, 1000);
+	rig.refuse = DP_HELLO_TOO_MANY;
+	reset_lane(0);
+	mem.stall[1] = false;
+	pass(29 * TN_NS_PER_S);
+	CU_ASSERT(!ra.done);
+	pass(2 * TN_NS_PER_S);
+	CU_ASSERT(ra.done && ra.r.status == TN_PATH_DOWN && !ra.r.fenced && !ra.r.nothing_left);
+	end();
+}
+
+static void test_break_closes_all(void)
+{
+	struct rig_attempt big, ra;
+	begin(300000);
+	rig_attempt(&big, TN_OP_WRITE, remote, 0, near.base, 300000);
+	rig_submit(&big);
+	CU_ASSERT(rig_until(&big.done, 2000));
+	CU_ASSERT_EQUAL_FATAL(path->ready_cnt, 2);
+	sent_unanswered(&ra, TN_OP_WRITE, 60000); /* over both lanes */
+	CU_ASSERT(path->lanes[0]->out_bytes > 0 && path->lanes[1]->out_bytes > 0);
+	reset_lane(0);
+	rig_steps(1);
+	CU_ASSERT(path->open_cnt == 0 && path->epoch == 2 && !ra.done);
+	mem.stall[1] = false;
+	pass(TN_NS_PER_S);
+	CU_ASSERT(ra.done && ra.r.fenced);
+	end();
+}
+
+static void test_unsent_is_safe(void)
+{
+	struct rig_attempt ra;
+	begin(100000);
+	warm_up();
+	mem.stall[0] = true; /* nothing leaves */
+	rig_attempt(&ra, TN_OP_WRITE, remote, 0, near.base, 1000);
+	rig_submit(&ra);
+	rig_steps(5);
+	CU_ASSERT(ra.a.t_slices == 1);
+	mem.stall[0] = false;
+	dp_lane_close(path->lanes[0], TN_PATH_DOWN, DP_FRAME_OK, true);
+	rig_steps(2);
+	CU_ASSERT(ra.done && ra.r.nothing_left && ra.r.status == TN_PATH_DOWN);
+	CU_ASSERT_EQUAL(path->epoch, 1);
+	pass(TN_NS_PER_S);
+	end();
+}
+
+static void test_read_is_safe(void)
+{
+	struct rig_attempt ra;
+	begin(100000);
+	warm_up();
+	sent_unanswered(&ra, TN_OP_READ, 1000);
+	reset_lane(0);
+	rig_steps(2);
+	CU_ASSERT(ra.done && ra.r.nothing_left && ra.r.status == TN_PATH_DOWN && path->epoch == 1);
+	mem.stall[1] = false;
+	pass(TN_NS_PER_S);
+	end();
+}
+
+/* Some slices committed, the rest never sent: not "nothing left", but nothing of it can land any more. */
+static void test_half_committed(void)
+{
+	struct rig_attempt ra;
+	begin(300000);
+	warm_up();
+	rig_attempt(&ra, TN_OP_WRITE, remote, 0, near.base, 300000);
+	rig_submit(&ra);
+	for (unsigned i = 0; i < 1000 && ra.a.t_done == 0; i++)
+		rig_step();
+	CU_ASSERT_FATAL(!ra.done && ra.a.t_done > 0);
+	rig_withdraw(&rig.b, 0); /* the others find the registration stale */
+	CU_ASSERT(rig_until(&ra.done, 2000));
+	CU_ASSERT(ra.r.status == TN_STALE && ra.r.fenced && !ra.r.nothing_left && ra.r.reason == TN_REASON_STALE_GENERATION);
+	CU_ASSERT(path->epoch == 1 && path->ready_cnt > 0);
+	end();
+}
+
+static void test_new_incarnation(void)
+{
+	struct rig_attempt ra;
+	begin(100000);
+	warm_up();
+	sent_unanswered(&ra, TN_OP_WRITE, 1000);
+	mem.refuse = UINT32_MAX; /* the old one is gone */
+	reset_lane(0);
+	rig_steps(5);
+	pass(TN_NS_PER_S);
+	CU_ASSERT(!ra.done && rig.a.peer_refreshes >= 1);
+	memset(rig.b.session.b, 0xb2, 16);
+	rig_peer_set();
+	rig_steps(2);
+	CU_ASSERT(ra.done && ra.r.fenced);
+	mem.stall[1] = false;
+	end();
+}
+
+/* ---- tickets and sessions ---- */
+
+static void test_ticket_refused(void)
+{
+	struct rig_attempt ra;
+	begin(1000);
+	memset(rig.ticket.b, 0x11, 16); /* the receiver has another one now */
+	rig_attempt(&ra, TN_OP_WRITE, remote, 0, near.base, 1000);
+	rig_submit(&ra);
+	for (unsigned ms = 0; ms < 900; ms += 10)
+		pass(10 * TN_NS_PER_MS);
+	CU_ASSERT(!ra.done);
+	CU_ASSERT_EQUAL(rig.refused, 1); /* held back until the control thread answers */
+	CU_ASSERT(rig.a.peer_refreshes >= 1 && rig.a.peer_refreshes <= 5);
+	rig_peer_set();
+	rig_steps(20);
+	CU_ASSERT(ra.done && ra.r.status == TN_OK);
+	end();
+}
+
+static void test_ticket_stays_refused(void)
+{
+	struct rig_attempt ra;
+	begin(1000);
+	rig.refuse = DP_HELLO_NO_TICKET;
+	rig_attempt(&ra, TN_OP_WRITE, remote, 0, near.base, 1000);
+	rig_submit(&ra);
+	uint32_t asked = 0;
+	for (unsigned ms = 0; ms < 10000; ms += 10) {
+		pass(10 * TN_NS_PER_MS);
+		if (rig.a.peer_refreshes > asked)
+			rig_peer_set(); /* unchanged */
+		asked = rig.a.peer_refreshes;
+		if (ra.done && ms < 5000) {
+			CU_ASSERT(ra.r.status == TN_PEER_DENIED && ra.r.nothing_left && ra.r.phase == TN_PHASE_CONNECT);
+			rig_attempt(&ra, TN_OP_WRITE, remote, 0, near.base, 1000);
+			rig_submit(&ra);
+		}
+	}
+	CU_ASSERT(ra.done);
+	CU_ASSERT(rig.refused < 20 && rig.a.peer_refreshes < 20); /* no storm in ten seconds */
+	end();
+}
+
+static void test_session_differs(void)
+{
+	struct rig_attempt ra;
+	begin(1000);
+	memset(rig.b.session.b, 0xb3, 16);
+	rig_attempt(&ra, TN_OP_WRITE, remote, 0, near.base, 1000);
+	rig_submit(&ra);
+	rig_steps(20);
+	CU_ASSERT(rig.refused == 1 && rig.a.peer_refreshes == 1 && !ra.done);
+	rig_peer_set();
+	rig_steps(20);
+	CU_ASSERT(ra.done && ra.r.status == TN_OK);
+	end();
+}
+
+static void test_unknown_session(void)
+{
+	begin(1000);
+	rig.a.peer.session = (struct tn_id128){ 0 };
+	rig.a.t->ops->peer_set(rig.a.t, &rig.a.peer);
+	struct rig_attempt ra;
+	rig_attempt(&ra, TN_OP_WRITE, remote, 0, near.base, 1000);
+	rig_submit(&ra);
+	rig_steps(20);
+	CU_ASSERT(mem.connects == 0 && rig.a.peer_refreshes == 1 && !ra.done);
+	rig_peer_set();
+	rig_steps(20);
+	CU_ASSERT(ra.done && ra.r.status == TN_OK);
+	end();
+}
+
+static void test_draining_peer(void)
+{
+	begin(1000);
+	warm_up();
+	rig.b.t->up = false;
+	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 1000), TN_PATH_DOWN);
+	rig_steps(5);
+	CU_ASSERT_EQUAL(path->open_cnt, 0); /* drained and closed */
+	rig.b.t->up = true;
+	pass(TN_NS_PER_S);
+	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 1000), TN_OK);
+	end();
+}
+
+/* ---- cancel ---- */
+
+static void cancel(struct rig_attempt *ra) { rig.a.t->ops->cancel(rig.a.t, &ra->a); }
+
+static void test_cancel_read(void)
+{
+	struct rig_attempt ra;
+	begin(100000);
+	warm_up();
+	rig_pattern(far.base, 100000, 4);
+	mem.read_max = 700;
+	mem.pipe_max = 3000;
+	rig_attempt(&ra, TN_OP_READ, remote, 0, near.base, 100000);
+	rig_submit(&ra);
+	for (unsigned i = 0; i < 1000 && near.base[1000] == 0; i++)
+		rig_step(); /* into the middle of a payload */
+	CU_ASSERT_FATAL(!ra.done && near.base[1000] != 0);
+	cancel(&ra);
+	CU_ASSERT(ra.done && ra.r.status == TN_CANCELED && ra.r.nothing_left);
+	memset(near.base, 0x5c, near.bytes);
+	CU_ASSERT(rig_move(TN_OP_READ, remote, 50000, near.base + 50000, 30000) == TN_OK); /* the lanes go on */
+	CU_ASSERT(rig_pattern_is(far.base, 100000, 4) && memcmp(near.base + 50000, far.base + 50000, 30000) == 0);
+	for (size_t i = 0; i < 50000; i++)
+		CU_ASSERT_FATAL(near.base[i] == 0x5c); /* memory was quiet from the moment of cancel */
+	CU_ASSERT(path->epoch == 1 && rig_protocol_errors(&rig.a, TN_SIDE_CLIENT, DP_FRAME_BAD_ID) == 0);
+	end();
+}
+
+static void test_cancel_queued(void)
+{
+	struct rig_attempt ra;
+	begin(1000);
+	rig_attempt(&ra, TN_OP_WRITE, remote, 0, near.base, 1000);
+	rig_submit(&ra);
+	cancel(&ra);
+	CU_ASSERT(ra.done && ra.r.status == TN_CANCELED && ra.r.nothing_left && ra.r.phase == TN_PHASE_QUEUE);
+	rig_steps(10);
+	CU_ASSERT(ra.done_cnt == 1);
+	end();
+}
+
+static void test_cancel_unsent_write(void)
+{
+	struct rig_attempt ra, other;
+	begin(100000);
+	warm_up();
+	mem.stall[0] = true;
+	rig_attempt(&ra, TN_OP_WRITE, remote, 0, near.base, 1000);
+	rig_submit(&ra);
+	rig_steps(5);
+	rig_attempt(&other, TN_OP_WRITE, remote, 5000, near.base + 5000, 1000);
+	rig_pattern(near.base + 5000, 1000, 8);
+	rig_submit(&other);
+	rig_steps(5);
+	cancel(&ra);
+	CU_ASSERT(ra.done && ra.r.nothing_left);
+	mem.stall[0] = false;
+	for (unsigned i = 0; i < DP_PATH_LANES_MAX; i++)
+		if (path->lanes[i] != NULL)
+			path->lanes[i]->bytes.poll.ready(&path->lanes[i]->bytes.poll, 4 /* EPOLLOUT */);
+	CU_ASSERT(rig_until(&other.done, 1000) && other.r.status == TN_OK);
+	CU_ASSERT(rig_pattern_is(far.base + 5000, 1000, 8) && far.base[500] == 0);
+	end();
+}
+
+/* Half of a frame is out: the rest follows from the memory, then the answer ends it. */
+static void test_cancel_half_sent(void)
+{
+	struct rig_attempt ra;
+	begin(100000);
+	warm_up();
+	mem.pipe_max = 4000;
+	mem.stall[1] = true;
+	rig_pattern(near.base, 16384, 3);
+	rig_attempt(&ra, TN_OP_WRITE, remote, 0, near.base, 50000);
+	rig_submit(&ra);
+	rig_steps(10);
+	CU_ASSERT(path->lanes[0]->tx_done > 0);
+	cancel(&ra);
+	CU_ASSERT(!ra.done); /* memory is busy */
+	mem.stall[1] = false;
+	CU_ASSERT(rig_until(&ra.done, 1000));
+	CU_ASSERT(ra.r.status == TN_CANCELED && !ra.r.nothing_left && ra.r.fenced && ra.r.bytes == 16384);
+	CU_ASSERT(rig_pattern_is(far.base, 16384, 3) && far.base[17000] == 0); /* one whole frame, nothing of the next */
+	CU_ASSERT(path->epoch == 1 && path->ready_cnt > 0);
+	end();
+}
+
+static void test_cancel_stuck(void)
+{
+	struct rig_attempt half, sent;
+	begin(100000);
+	warm_up();
+	mem.stall[1] = true;
+	rig_attempt(&sent, TN_OP_WRITE, remote, 0, near.base, 500);
+	rig_submit(&sent);
+	rig_steps(5);
+	cancel(&sent);
+	CU_ASSERT(!sent.done); /* it may still land: that is waited for, but not for long */
+	pass(600 * TN_NS_PER_MS);
+	CU_ASSERT(sent.done && !sent.r.fenced && !sent.r.nothing_left && path->open_cnt >= 1);
+	mem.pipe_max = 1500;
+	rig_attempt(&half, TN_OP_WRITE, remote, 0, near.base, 16000);
+	rig_submit(&half);
+	rig_steps(5);
+	cancel(&half);
+	CU_ASSERT(!half.done);
+	pass(600 * TN_NS_PER_MS);
+	CU_ASSERT(half.done && !half.r.fenced); /* its lane was given up */
+	mem.stall[1] = false;
+	pass(TN_NS_PER_S);
+	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 1000), TN_OK);
+	end();
+}
+
+static void test_cancel_ambiguous(void)
+{
+	struct rig_attempt ra;
+	begin(100000);
+	warm_up();
+	sent_unanswered(&ra, TN_OP_WRITE, 1000);
+	rig.refuse = DP_HELLO_TOO_MANY;
+	reset_lane(0);
+	rig_steps(5);
+	CU_ASSERT(!ra.done);
+	cancel(&ra);
+	CU_ASSERT(ra.done && ra.done_cnt == 1 && !ra.r.fenced && !ra.r.nothing_left);
+	mem.stall[1] = false;
+	end();
+}
+
+/* ---- refusals and bad memory ---- */
+
+static void test_range_and_rights(void)
+{
+	begin(100000);
+	warm_up();
+	remote->buffers[0].bytes = remote->bytes = 200000; /* a lie: more than there is */
+	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 99000, near.base, 2000), TN_RANGE);
+	CU_ASSERT_EQUAL(rig_move(TN_OP_READ, remote, 100000, near.base, 1), TN_RANGE);
+	struct rig_attempt ra;
+	rig_attempt(&ra, TN_OP_WRITE, remote, 199999, near.base, 2);
+	CU_ASSERT(rig_submit(&ra) == TN_RANGE && ra.r.nothing_left); /* known here already */
+	segment->buffers[0].rights = SHR_RIGHT_REMOTE_READ;
+	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 100), TN_PERMISSION);
+	CU_ASSERT_EQUAL(rig_move(TN_OP_READ, remote, 0, near.base, 100), TN_OK);
+	segment->buffers[0].rights = SHR_RIGHT_REMOTE_WRITE;
+	CU_ASSERT_EQUAL(rig_move(TN_OP_READ, remote, 0, near.base, 100), TN_PERMISSION);
+	rig_withdraw(&rig.b, 0);
+	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 100), TN_STALE);
+	CU_ASSERT(path->epoch == 1 && path->ready_cnt >= 1); /* refused, drained, the lane lives */
+	end();
+}
+
+static void test_access_list(void)
+{
+	static char peers[2][TN_NAME_MAX] = { "host-z", "host-aa" };
+	begin(1000);
+	segment->peers = peers;
+	segment->peer_cnt = 2;
+	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 100), TN_PERMISSION);
+	remote->buffers[0].bytes = remote->bytes = 2000;
+	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 1000, near.base, 100), TN_PERMISSION); /* not even its size is told */
+	strcpy(peers[1], "host-a");
+	segment->generation++;
+	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 100), TN_OK);
+	segment->access = SHR_ACCESS_LOCAL_ALL; /* not for other hosts at all */
+	segment->generation++;
+	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 100), TN_PERMISSION);
+	end();
+}
+
+static void bad_page(uint8_t op, const uint8_t *bad, tn_status expected)
+{
+	struct rig_attempt ra, good;
+	uint32_t epoch = path->epoch;
+	mem.bad = bad;
+	rig_attempt(&ra, op, remote, 0, near.base, 30000);
+	rig_attempt(&good, op, remote, 50000, near.base + 50000, 1000);
+	rig_submit(&ra);
+	rig_submit(&good);
+	CU_ASSERT(rig_until(&ra.done, 1000) && rig_until(&good.done, 1000));
+	CU_ASSERT(ra.r.status == expected && good.r.status == TN_OK);
+	CU_ASSERT(path->epoch == epoch && path->ready_cnt >= 1); /* it costs the operation, not the lane */
+	mem.bad = NULL;
+}
+
+static void test_bad_memory(void)
+{
+	begin(100000);
+	warm_up();
+	bad_page(TN_OP_WRITE, near.base, TN_NO_MEMORY);
+	bad_page(TN_OP_WRITE, near.base + 20000, TN_NO_MEMORY);
+	bad_page(TN_OP_READ, near.base + 20000, TN_NO_MEMORY);
+	bad_page(TN_OP_WRITE, far.base + 20000, TN_PATH_DOWN); /* "internal" over there: try again or elsewhere */
+	bad_page(TN_OP_READ, far.base + 20000, TN_PATH_DOWN);
+	end();
+}
+
+static void test_bad_memory_half_sent(void)
+{
+	struct rig_attempt ra;
+	begin(100000);
+	warm_up();
+	mem.write_max = 1000;
+	mem.bad = near.base + 5000; /* the header and some thousand bytes go out, then a page is gone */
+	rig_attempt(&ra, TN_OP_WRITE, remote, 0, near.base, 16000);
+	rig_submit(&ra);
+	CU_ASSERT(rig_until(&ra.done, 1000));
+	CU_ASSERT(ra.r.status == TN_NO_MEMORY && ra.r.reason == TN_REASON_MR_ERROR && path->ready_cnt >= 1 && path->epoch == 1);
+	mem.bad = NULL;
+	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 16000), TN_OK);
+	end();
+}
+
+static void test_numbers(void)
+{
+	begin(100000);
+	for (unsigned i = 0; i < 300; i++)
+		CU_ASSERT_EQUAL(rig_move(i % 2 ? TN_OP_READ : TN_OP_WRITE, remote, 0, near.base, 100), TN_OK);
+	const unsigned k = TN_STREAM_TCP;
+	CU_ASSERT_EQUAL(rig_counter(&rig.a, TN_C3(STREAM_EVENTS_TOTAL, k, TN_OP_READ, TN_STREAM_EVENT_COMPLETED).cell), 150);
+	CU_ASSERT_EQUAL(rig_counter(&rig.a, TN_C3(STREAM_EVENTS_TOTAL, k, TN_OP_WRITE, TN_STREAM_EVENT_QUEUED).cell), 150);
+	CU_ASSERT_EQUAL(rig_counter(&rig.a, TN_C3(STREAM_EVENTS_TOTAL, k, TN_OP_WRITE, TN_STREAM_EVENT_ATTEMPT).cell), 150);
+	CU_ASSERT_EQUAL(rig_counter(&rig.a, TN_C3(STREAM_EVENTS_TOTAL, k, TN_OP_WRITE, TN_STREAM_EVENT_CONNECT_OK).cell), 1);
+	CU_ASSERT_EQUAL(rig_counter(&rig.a, TN_G1(STREAM_QUEUE_DEPTH, k).cell), 0);
+	CU_ASSERT_EQUAL(rig_counter(&rig.a, TN_G1(STREAM_ADMITTED_BYTES, k).cell), 0);
+	CU_ASSERT_EQUAL(rig_counter(&rig.a, TN_G1(STREAM_BUSY_WORKERS, k).cell), 0);
+	CU_ASSERT_EQUAL(rig_counter(&rig.a, TN_G1(STREAM_CONNECTIONS, k).cell), 1);
+	CU_ASSERT_EQUAL(rig_counter(&rig.a, TN_C1(TCP_RETRANSMISSIONS_TOTAL, k).cell), 3); /* of the sample at 256 */
+	end();
+}
+
+TN_TEST_MAIN("stream paths",
+	{ "fence", test_fence },
+	{ "no fence until the deadline", test_unfenced_at_deadline },
+	{ "a break closes every lane", test_break_closes_all },
+	{ "unsent WRITE", test_unsent_is_safe },
+	{ "READ", test_read_is_safe },
+	{ "half committed", test_half_committed },
+	{ "new incarnation", test_new_incarnation },
+	{ "ticket refused", test_ticket_refused },
+	{ "ticket stays refused", test_ticket_stays_refused },
+	{ "session differs", test_session_differs },
+	{ "session not known", test_unknown_session },
+	{ "peer drains", test_draining_peer },
+	{ "cancel READ", test_cancel_read },
+	{ "cancel queued", test_cancel_queued },
+	{ "cancel unsent WRITE", test_cancel_unsent_write },
+	{ "cancel half-sent WRITE", test_cancel_half_sent },
+	{ "cancel stuck WRITE", test_cancel_stuck },
+	{ "cancel ambiguous WRITE", test_cancel_ambiguous },
+	{ "range and rights", test_range_and_rights },
+	{ "access list", test_access_list },
+	{ "bad memory", test_bad_memory },
+	{ "bad memory in half a frame", test_bad_memory_half_sent },
+	{ "numbers", test_numbers })
