@@ -156,8 +156,16 @@ void dp_note_done(struct dp_worker *w, struct dp_request *r, tn_status status, u
 void dp_notice_end(struct dp_worker *w, struct dp_request *r, enum tn_outcome outcome)
 {
 	bool timeout = outcome == TN_OUTCOME_TIMEOUT;
-	/* A transport keeps its pointer to a notice on its way; a local one is found again by number, or not at all. */
+	/* A local notice on its way is found again by number, or not at all; a transport is told to forget its pointer, or
+	 * keeps it until it is done. */
 	bool sent = r->state == DP_REQUEST_RUNNING && r->note_transport != TN_TRANSPORT_SHM;
+	if (sent) {
+		struct dp_transport *t = w->selector.by_kind[r->note_transport];
+		if (t->ops->note_cancel) {
+			t->ops->note_cancel(t, r);
+			sent = false;
+		}
+	}
 	if (!sent)
 		forget_remote(w, r);
 	retire(w, r, outcome, timeout ? TN_TIMEOUT : TN_CANCELED, TN_PHASE_NOTIFY,

@@ -117,19 +117,21 @@ tn_status dp_owner_try(struct dp_worker *w, struct dp_owner *o, struct dp_result
 		dp_view_segment_slot(&w->view, a->remote->segment)->users++;
 	dp_attempt_move(&w->pools.states, a, DP_ATTEMPT_ACTIVE);
 	o->attempt = a;
+	o->attempt_cnt++;
 	tn_status s = t->ops->submit(t, a, res_out);
-	if (s == TN_OK || s != TN_AGAIN) {
-		o->attempt_cnt++;
-		o->attempt_ns = w->now_ns;
-		o->last_transport = a->kind;
-		count_attempt_start(w, a);
+	if (s == TN_AGAIN) { /* nothing happened */
+		o->attempt_cnt--;
+		o->attempt = NULL;
+		drop_attempt(w, a);
+		return s;
 	}
+	o->attempt_ns = w->now_ns;
+	o->last_transport = a->kind;
+	count_attempt_start(w, a);
 	if (s != TN_OK) {
 		o->attempt = NULL;
-		if (s != TN_AGAIN) {
-			res_out->status = s;
-			count_attempt_end(w, a, res_out);
-		}
+		res_out->status = s;
+		count_attempt_end(w, a, res_out);
 		drop_attempt(w, a);
 	}
 	return s;

@@ -6,9 +6,7 @@ struct row { const struct dp_transport_ops *ops; enum tn_config_key enable; };
 
 static const struct row rows[] = {
 	{ &dp_shm_ops, TN_CFG_SHM_ENABLE },
-#if DP_WITH_TCP
 	{ &dp_tcp_ops, TN_CFG_TCP_ENABLE },
-#endif
 };
 TN_STATIC_ASSERT(TN_ARRAY_LEN(rows) <= TN_TRANSPORT_CNT, "one transport per kind");
 
