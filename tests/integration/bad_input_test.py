@@ -136,7 +136,7 @@ def wrong_config():
             ('{"transports":{"tcp":{"port":70000}}}', "65535"),
             ('{"metrics":{"http_port":"x"}}', "http_port"),
             ('{"peers":[{"name":"x"}]}', "address"),
-            ('{"a":1', "line"),
+            ('{"a":1', "not valid JSON"),
             ('[]', "object"),
             ('{"poll":{"spin_us":1,"spin_us":2}}', "spin_us"),
             ('{"control":{"insecure":true,"bind":"tcp://0.0.0.0:9816"}}', "insecure"),

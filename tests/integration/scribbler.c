@@ -146,6 +146,26 @@ static void submit_many(struct shr_sqe_shm (*make)(void), int rounds)
 	printf("completed %" PRIu64 "\n", completed);
 }
 
+/* Never consumes, and claims an impossible number of consumed completions each time. */
+static void garbage_head(void)
+{
+	struct shr_sq_prod sq;
+	shr_sq_prod_init(&sq, &view);
+	for (int i = 0; i < 100; i++) {
+		uint32_t space = 0;
+		tn_store_release32(&view.qp->cq_head.value, 0x7fffffff);
+		if (shr_sq_space(&sq, 16, &space) != TN_OK)
+			return;
+		for (uint32_t k = 0; k < TN_MIN(space, 16u); k++) {
+			struct shr_sqe_shm e = random_sqe();
+			shr_sq_put(&sq, &e);
+		}
+		(void)shr_sq_publish(&sq);
+		ring_bell();
+		usleep(1000);
+	}
+}
+
 static void scribble_region(void)
 {
 	for (int i = 0; i < 200; i++) {
@@ -222,8 +242,7 @@ int main(int argc, char **argv)
 		tn_store_release32(&view.qp->sq_tail.value, 0x7fffffff);
 		ring_bell();
 	} else if (strcmp(mode, "head") == 0) {
-		tn_store_release32(&view.qp->cq_head.value, 0x7fffffff);
-		submit_many(random_sqe, 5);
+		garbage_head();
 	} else if (strcmp(mode, "region") == 0) {
 		scribble_region();
 	} else if (strcmp(mode, "sqe") == 0) {
