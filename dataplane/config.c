@@ -62,10 +62,6 @@ tn_status dp_plan_make(const struct tn_config *cfg, struct dp_plan *out, char er
 		plan.transports |= 1u << TN_TRANSPORT_TCP;
 	if (tn_config_bool(cfg, TN_CFG_SHM_ENABLE))
 		plan.transports |= 1u << TN_TRANSPORT_SHM;
-	if (plan.transports == 0) {
-		(void)snprintf(err, TN_ERR_TEXT, "no transport is enabled (transports/tcp/enable, transports/shm/enable)");
-		return TN_CONFIG;
-	}
 	plan.event_slots = slots(tn_config_u64(cfg, TN_CFG_OBS_EVENT_SLOTS));
 	plan.keep_slots = slots(tn_config_u64(cfg, TN_CFG_OBS_KEEP_SLOTS));
 	*out = plan;

@@ -14,7 +14,7 @@ struct dp_plan {
 	uint32_t transports;              /* bit (1 << enum tn_transport): enabled */
 };
 
-/* CONFIG with a text in err: a CPU that this process may not use, no transport enabled. */
+/* CONFIG with a text in err: a CPU that this process may not use. */
 tn_status dp_plan_make(const struct tn_config *cfg, struct dp_plan *out, char err[static TN_ERR_TEXT]);
 
 #endif

@@ -87,6 +87,7 @@ static void on_event(void *arg, uint32_t worker, const struct dp_evt *evt)
 /* ---- life ---- */
 
 static void tune_acked(struct dp_flight *f);
+static void tuned_clear(struct dp_tuned *t);
 
 tn_status dp_control_init(struct dp_control *ctl, const struct dp_control_cfg *cfg)
 {
@@ -95,8 +96,6 @@ tn_status dp_control_init(struct dp_control *ctl, const struct dp_control_cfg *c
 	tn_status s;
 
 	*ctl = (struct dp_control){ .cfg = *cfg, .config = cfg->config, .tune_flight = { .done = tune_acked } };
-	if (cfg->args != NULL)
-		ctl->tuned = *cfg->args;
 	tn_metrics_bind(&ctl->metrics, shr_tele_cells(cfg->telemetry, thread),
 	                tn_config_bool(cfg->config, TN_CFG_METRICS_RECORDING));
 	shr_event_writer_init(&ctl->events, cfg->telemetry, thread, false);
@@ -139,8 +138,7 @@ void dp_control_fini(struct dp_control *ctl)
 	dp_handles_fini(&ctl->segments);
 	dp_handles_fini(&ctl->remotes);
 	dp_handles_fini(&ctl->qps);
-	for (uint32_t i = 0; i < ctl->tuned_cnt; i++)
-		free(ctl->tuned_sets[i]);
+	tuned_clear(&ctl->tuned);
 	tn_config_free(ctl->config_old);
 	tn_config_free(ctl->config);
 	dp_loop_fini(&ctl->loop);
@@ -175,8 +173,9 @@ static void tune_acked(struct dp_flight *f)
 	ctl->config_old = NULL;
 }
 
-tn_status dp_control_reload(struct dp_control *ctl)
+static tn_status reload_with(struct dp_control *ctl, const struct dp_tuned *tuned)
 {
+	struct tn_daemon_args args;
 	struct tn_config *fresh;
 	bool recording;
 	tn_status s;
@@ -185,7 +184,12 @@ tn_status dp_control_reload(struct dp_control *ctl)
 		return TN_UNSUPPORTED;
 	if (ctl->config_old != NULL)
 		return TN_AGAIN;
-	s = tn_daemon_reload(&ctl->tuned, ctl->config, &fresh);
+	args = *ctl->cfg.args;
+	if (args.set_cnt + tuned->cnt > TN_DAEMON_SETS_MAX)
+		return TN_LIMIT;
+	for (unsigned i = 0; i < tuned->cnt; i++)
+		args.sets[args.set_cnt++] = tuned->sets[i];
+	s = tn_daemon_reload(&args, ctl->config, &fresh);
 	if (s != TN_OK)
 		return s;
 	ctl->config_old = ctl->config;
@@ -196,6 +200,40 @@ tn_status dp_control_reload(struct dp_control *ctl)
 	tn_store_relaxed64(&ctl->cfg.telemetry->hdr->config_generation, tn_config_generation(fresh));
 	dp_crew_broadcast(&ctl->crew, (struct dp_cmd){ .kind = DP_CMD_TUNE, .fd = -1, .ptr = fresh,
 	                                               .num = tn_config_generation(fresh) }, &ctl->tune_flight);
+	return TN_OK;
+}
+
+tn_status dp_control_reload(struct dp_control *ctl)
+{
+	return reload_with(ctl, &ctl->tuned);
+}
+
+static void tuned_clear(struct dp_tuned *t)
+{
+	for (unsigned i = 0; i < t->cnt; i++)
+		free(t->sets[i]);
+	t->cnt = 0;
+}
+
+/* Adds one, or replaces that of the same key. */
+static tn_status tuned_put(struct dp_tuned *t, const char *set)
+{
+	size_t key_len = strcspn(set, "=") + 1;
+	unsigned i = 0;
+	char *text;
+
+	while (i < t->cnt && strncmp(t->sets[i], set, key_len) != 0)
+		i++;
+	if (i == TN_DAEMON_SETS_MAX)
+		return TN_LIMIT;
+	text = strdup(set);
+	if (text == NULL)
+		return TN_NO_MEMORY;
+	if (i < t->cnt)
+		free(t->sets[i]);
+	else
+		t->cnt++;
+	t->sets[i] = text;
 	return TN_OK;
 }
 
@@ -211,30 +249,21 @@ static bool is_hot(const char *set)
 	return false;
 }
 
-tn_status dp_control_tune(struct dp_control *ctl, const char *set)
+tn_status dp_control_tune(struct dp_control *ctl, const char *const *sets, unsigned cnt)
 {
-	size_t key_len = strcspn(set, "=") + 1;
-	uint32_t i = 0;
-	char *text;
+	struct dp_tuned next = { .cnt = 0 }, old = ctl->tuned;
+	tn_status s = TN_OK;
 
-	if (!is_hot(set))
-		return TN_CONFIG;
-	while (i < ctl->tuned_cnt && strncmp(ctl->tuned_sets[i], set, key_len) != 0)
-		i++;
-	if (i == ctl->tuned_cnt && ctl->tuned.set_cnt >= TN_DAEMON_SETS_MAX)
-		return TN_LIMIT;
-	text = strdup(set);
-	if (text == NULL)
-		return TN_NO_MEMORY;
-	if (i == ctl->tuned_cnt) {
-		ctl->tuned_cnt++;
-		ctl->tuned.set_cnt++;
-	} else {
-		free(ctl->tuned_sets[i]);
-	}
-	ctl->tuned_sets[i] = text;
-	ctl->tuned.sets[ctl->tuned.set_cnt - ctl->tuned_cnt + i] = text;
-	return TN_OK;
+	for (unsigned i = 0; i < old.cnt && s == TN_OK; i++)
+		s = tuned_put(&next, old.sets[i]);
+	for (unsigned i = 0; i < cnt && s == TN_OK; i++)
+		s = is_hot(sets[i]) ? tuned_put(&next, sets[i]) : TN_CONFIG;
+	if (s == TN_OK)
+		s = reload_with(ctl, &next);
+	if (s == TN_OK)
+		ctl->tuned = next;
+	tuned_clear(s == TN_OK ? &old : &next);
+	return s;
 }
 
 /* ---- flight recorder ---- */

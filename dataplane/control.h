@@ -32,14 +32,18 @@ struct dp_control_cfg {
 	struct shr_tele *telemetry;
 };
 
+/* Hot keys that `tune` set since the start: "key=value", one per key, owned. */
+struct dp_tuned {
+	char *sets[TN_DAEMON_SETS_MAX];
+	unsigned cnt;
+};
+
 struct dp_control {
 	struct dp_control_cfg cfg;
 	struct tn_config *config;        /* running configuration; `config_old` until the workers let go of it */
 	struct tn_config *config_old;
 	struct dp_flight tune_flight;
-	struct tn_daemon_args tuned;     /* the start's arguments and what `tune` set since */
-	char *tuned_sets[TN_DAEMON_SETS_MAX]; /* owned texts of the latter */
-	uint32_t tuned_cnt;
+	struct dp_tuned tuned;           /* on top of the start's arguments */
 	struct dp_loop loop;
 	struct dp_crew crew;
 	struct dp_reap reap;
@@ -76,8 +80,9 @@ void dp_control_drain(struct dp_control *ctl, struct dp_flight *stopped);
 /* Load the configuration again and hand its hot values to the workers. The reasons of a refusal are in the log. AGAIN
  * while the one before is still on its way. */
 tn_status dp_control_reload(struct dp_control *ctl);
-/* The same with one key set on top ("key=value"), which later reloads keep. CONFIG: not a hot key. LIMIT. */
-tn_status dp_control_tune(struct dp_control *ctl, const char *set);
+/* The same with keys set on top ("key=value"), which later reloads keep. All of them or none. CONFIG: not a hot key, or
+ * not a value for it. LIMIT: too many keys. */
+tn_status dp_control_tune(struct dp_control *ctl, const char *const *sets, unsigned cnt);
 
 /* One record in the flight recorder of the control thread (kept ring for failures). */
 void dp_control_event(struct dp_control *ctl, enum shr_event_kind kind, tn_status status, uint64_t arg);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The order of life: plan, runtime directory, lease, telemetry file, control rooms, workers, lane listener, link,
+ * The order of life: plan, runtime directory, lease, telemetry file, control rooms, lane listener, workers, link,
  * attach socket, ready; then turns of the control thread; then drain and all of it backwards. The only owner of signals.
  * The main thread is the control thread. */
 #include "dataplane/daemon.h"
@@ -138,15 +138,22 @@ static tn_status workers_start(struct daemon *d)
 	return TN_OK;
 }
 
-static tn_status doors_open(struct daemon *d)
+/* Before the workers, so that a busy port is told before anything runs; nobody is accepted before the first turn. */
+static tn_status lanes_listen(struct daemon *d)
 {
 	char err[TN_ERR_TEXT * 2];
-	tn_status s;
+	tn_status s = TN_OK;
 
-	if ((d->plan.transports & 1u << TN_TRANSPORT_TCP) != 0 &&
-	    (s = dp_greet_listen(&d->ctl.greet, err, sizeof err)) != TN_OK)
-		return complain(s, err);
-	s = dp_link_new(&d->ctl, d->dir, &d->ctl.link);
+	if ((d->plan.transports & 1u << TN_TRANSPORT_TCP) != 0)
+		s = dp_greet_listen(&d->ctl.greet, err, sizeof err);
+	return s == TN_OK ? s : complain(s, err);
+}
+
+static tn_status doors_open(struct daemon *d)
+{
+	char err[TN_ERR_TEXT];
+	tn_status s = dp_link_new(&d->ctl, d->dir, &d->ctl.link);
+
 	if (s != TN_OK)
 		return complain(s, "the link to the control plane cannot be set up");
 	s = dp_attach_listen(&d->ctl.attach, d->dir);
@@ -178,7 +185,7 @@ static tn_status start(struct daemon *d)
 		return complain(s, "the control thread cannot be set up");
 	if ((s = dp_loop_add(&d->ctl.loop, &d->signals, EPOLLIN)) != TN_OK)
 		return complain(s, "signals cannot be watched");
-	if ((s = workers_start(d)) != TN_OK)
+	if ((s = lanes_listen(d)) != TN_OK || (s = workers_start(d)) != TN_OK)
 		return s;
 	return doors_open(d);
 }

@@ -264,28 +264,44 @@ static tn_status on_status(struct question *q)
 
 /* ---- life ---- */
 
+/* One value of the body as --set has it; NULL when it is no scalar or memory is short. */
+static char *tune_text(const char *key, const json_t *value)
+{
+	char *text = NULL;
+	int n = -1;
+
+	if (json_is_string(value))
+		n = asprintf(&text, "%s=%s", key, json_string_value(value));
+	else if (json_is_integer(value))
+		n = asprintf(&text, "%s=%" JSON_INTEGER_FORMAT, key, json_integer_value(value));
+	else if (json_is_boolean(value))
+		n = asprintf(&text, "%s=%s", key, json_is_true(value) ? "true" : "false");
+	return n >= 0 ? text : NULL;
+}
+
 static tn_status on_tune(struct question *q)
 {
+	char *sets[TN_DAEMON_SETS_MAX];
+	unsigned cnt = 0;
 	const char *key;
 	json_t *value;
 	tn_status s = TN_OK;
 
 	json_object_foreach((json_t *)(uintptr_t)q->in.obj, key, value) {
-		char set[512];
-		int n = -1;
-		if (json_is_string(value))
-			n = snprintf(set, sizeof set, "%s=%s", key, json_string_value(value));
-		else if (json_is_integer(value))
-			n = snprintf(set, sizeof set, "%s=%" JSON_INTEGER_FORMAT, key, json_integer_value(value));
-		else if (json_is_boolean(value))
-			n = snprintf(set, sizeof set, "%s=%s", key, json_is_true(value) ? "true" : "false");
-		s = n < 0 || n >= (int)sizeof set ? TN_INVALID : dp_control_tune(q->ctl, set);
-		if (s != TN_OK) {
-			(void)snprintf(q->detail, sizeof q->detail, "%.100s: not a hot key, or not a value for it", key);
-			return s;
+		char *text = cnt < TN_ARRAY_LEN(sets) ? tune_text(key, value) : NULL;
+		if (text == NULL) {
+			s = tn_json_refuse(&q->in, key, "is not a value that can be set");
+			break;
 		}
+		sets[cnt++] = text;
 	}
-	return dp_control_reload(q->ctl);
+	if (s == TN_OK)
+		s = dp_control_tune(q->ctl, (const char *const *)sets, cnt);
+	if (s == TN_CONFIG)
+		(void)snprintf(q->detail, sizeof q->detail, "not a hot key, or not a value for it (the data plane's log says which)");
+	while (cnt > 0)
+		free(sets[--cnt]);
+	return s;
 }
 
 static tn_status on_shutdown(struct question *q)

@@ -155,11 +155,14 @@ tn_status dp_peers_learn(struct dp_control *ctl, const struct dp_peer *peer, uin
 
 static void refresh_end(struct dp_peer_slot *slot, const struct dp_peer *news)
 {
-	slot->refreshing = false;
-	slot->answered_ns = slot->ctl->loop.now_ns;
 	dp_timer_cancel(&slot->retry);
 	/* Workers wait for a PEER_SET, also for one that says the same again. */
-	(void)version_set(slot, news != NULL ? news : slot->next != NULL ? slot->next : slot->cur);
+	if (version_set(slot, news != NULL ? news : slot->next != NULL ? slot->next : slot->cur) != TN_OK) {
+		dp_timer_set(&slot->ctl->loop, &slot->retry, slot->ctl->loop.now_ns + BACKOFF_MAX_NS);
+		return;
+	}
+	slot->refreshing = false;
+	slot->answered_ns = slot->ctl->loop.now_ns;
 }
 
 static void refresh_later(struct dp_peer_slot *slot)

@@ -430,6 +430,43 @@ static void tickets_and_questions_of_the_control_plane(void)
 	bench_stop(&b);
 }
 
+static void tuning_is_all_or_nothing(void)
+{
+	static struct tn_daemon_args args = { .program = "test", .config_path = "/dev/null" };
+	const struct dp_cmd *tune;
+
+	start();
+	control_plane_up();
+	attach();
+	CU_ASSERT_EQUAL(ask("tune", "{\"log/level\":\"error\"}"), TN_UNSUPPORTED); /* no arguments to load again from */
+	char empty[] = "/tmp/dpctl-conf-XXXXXX";
+	int fd = mkstemp(empty);
+	CU_ASSERT_EQUAL(write(fd, "{}", 2), 2);
+	args.config_path = empty;
+	b.ctl.cfg.args = &args;
+	fake_hold(true);
+	CU_ASSERT_EQUAL(ask("tune", "{\"log/level\":\"error\",\"metrics/recording\":false}"), TN_OK);
+	tune = fake_last(1, DP_CMD_TUNE);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(tune);
+	CU_ASSERT_PTR_EQUAL(tune->ptr, b.ctl.config);
+	CU_ASSERT_FALSE(tn_config_bool(tune->ptr, TN_CFG_METRICS_RECORDING));
+	CU_ASSERT_EQUAL(tn_load_relaxed32(&b.tele.hdr->recording), 0);
+	CU_ASSERT_EQUAL(ask("tune", "{\"metrics/recording\":true}"), TN_AGAIN); /* workers still use the one before */
+	fake_hold(false);
+	CU_ASSERT_TRUE(turn_until(&b, b.ctl.config_old == NULL));
+	CU_ASSERT_EQUAL(ask("tune", "{\"metrics/recording\":true,\"retry/max_attempts\":1000000}"), TN_CONFIG);
+	CU_ASSERT_EQUAL(ask("tune", "{\"retry/max_attempts\":[]}"), TN_INVALID);
+	CU_ASSERT_FALSE(tn_config_bool(b.ctl.config, TN_CFG_METRICS_RECORDING));
+	CU_ASSERT_EQUAL(dp_control_reload(&b.ctl), TN_OK); /* what was tuned is kept, what was refused is not */
+	CU_ASSERT_FALSE(tn_config_bool(b.ctl.config, TN_CFG_METRICS_RECORDING));
+	CU_ASSERT_STRING_EQUAL(tn_config_str(b.ctl.config, TN_CFG_LOG_LEVEL), "error");
+	CU_ASSERT_TRUE(turn_until(&b, b.ctl.config_old == NULL));
+	unlink(empty);
+	close(fd);
+	control_plane_down();
+	bench_stop(&b);
+}
+
 static void the_operators_view(void)
 {
 	int sock, fd = memfd_of(65536, true);
@@ -473,4 +510,4 @@ TN_TEST_MAIN("link", { "attach, snapshot, changes", attach_snapshot_changes }, {
              { "bad answers are refused", bad_answers_are_refused },
              { "death of the control plane", death_of_the_control_plane },
              { "tickets and questions of the control plane", tickets_and_questions_of_the_control_plane },
-             { "the operator's view", the_operators_view })
+             { "tuning is all or nothing", tuning_is_all_or_nothing }, { "the operator's view", the_operators_view })

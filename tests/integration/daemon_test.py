@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The life of one data plane alone: start, refusals with their exit codes, work without a control plane, drain, death and
+successor."""
+import glob
+import os
+import subprocess
+import time
+
+from pair import BIN, World, run, wait_for
+
+
+def start(host):
+    """The data plane only, up to its attach socket."""
+    p = host.start("dataplane")
+    wait_for("attach socket", lambda: os.path.exists(os.path.join(host.run, "attach.sock")) or not p.alive())
+    assert p.alive(), p.text()
+    return p
+
+
+def refused(host, *args, code=1, says=""):
+    r = subprocess.run([BIN["dataplane"], *args], capture_output=True, text=True, timeout=30, check=False)
+    assert r.returncode == code, f"exit {r.returncode}, not {code}: {r.stderr}"
+    assert says in r.stderr, f"{says!r} is not in: {r.stderr}"
+
+
+def refusals():
+    with World(start=False) as w:
+        first = start(w.a)
+        refused(w.a, "-c", w.a.config, says=f"pid {first.pid}")
+        assert first.alive() and os.path.exists(os.path.join(w.a.run, "attach.sock"))
+        refused(w.b, "-c", w.b.config, "--set", f"transports/tcp/port={w.a.data_port}", says=f"port {w.a.data_port}")
+        refused(w.b, "-c", w.b.config, "--set", "workers/cpus=[1023]", says="workers/cpus")
+        refused(w.b, "-c", w.b.config, "--set", "transports/tcp/congestion_control=nonesuch", says="congestion_control")
+        refused(w.b, "-c", w.b.config, "--set", "transports/tcp/enable=false", "--set", "transports/shm/enable=false",
+                says="every transport is disabled")
+        refused(w.b, "--nonsense", code=2)
+        refused(w.b, "--version", code=0)
+        os.chmod(w.b.run, 0o777)
+        refused(w.b, "-c", w.b.config, says="others may write")
+        os.chmod(w.b.run, 0o700)
+        assert not os.path.exists(os.path.join(w.b.run, "attach.sock"))
+        start(w.b)
+
+
+def alone():
+    """Without any control plane: local segments work, remote opens say what is missing."""
+    with World(start=False) as w:
+        start(w.a)
+        w.serve(w.a, "own", 8 << 20)
+        s = w.finish_move(w.move(w.a, "own", 1))
+        assert set(s["transport"]) == {"shm"} and s["failed"] == 0, s
+        p = w.spawn("remote", [BIN["mover"], "move", "b/kv", "-r", w.a.run, "-t", "1"])
+        assert p.wait(60) != 0 and "controlplane" in p.text().replace(" ", ""), p.text()
+
+
+def drain():
+    """SIGTERM with applications attached: exit 0, soon, and no name left behind."""
+    with World(start=False) as w:
+        p = start(w.a)
+        w.serve(w.a, "own", 8 << 20)
+        mover = w.move(w.a, "own", 30)
+        t = time.monotonic()
+        assert p.stop() == 0, p.text()
+        assert time.monotonic() - t < 10, "a drain has a bound"
+        left = sorted(os.path.basename(f) for f in glob.glob(os.path.join(w.a.run, "*")))
+        assert left == ["dataplane-1.tele", "dataplane.lock"], left
+        assert "stopped" in p.text()
+        mover.kill()
+
+
+def successors():
+    """kill -9 and start again: the next generation, the last two files kept, the old socket's place taken over."""
+    with World(start=False) as w:
+        for generation in range(1, 5):
+            p = start(w.a)
+            wait_for("ready", lambda p=p: "ready" in p.text())
+            assert f"generation {generation}" in p.text().splitlines()[-1], p.text()
+            files = sorted(os.path.basename(f) for f in glob.glob(os.path.join(w.a.run, "*.tele")))
+            assert files == [f"dataplane-{g}.tele" for g in range(max(1, generation - 1), generation + 1)], files
+            w.serve(w.a, "own", 1 << 20).kill()
+            p.kill()
+            os.rename(p.log, f"{p.log}.{generation}")
+
+
+run({"refusals": refusals, "alone": alone, "drain": drain, "successors": successors})
