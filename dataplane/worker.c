@@ -71,8 +71,8 @@ static void publish(struct dp_worker *w)
 	for (uint32_t i = 0; i < w->transport_cnt; i++) {
 		const struct dp_transport *t = w->transports[i];
 		up |= (uint32_t)t->up << t->ops->kind;
-		if (t->ops->lane_cnt)
-			lanes += t->ops->lane_cnt(t, UINT32_MAX);
+		for (uint32_t p = 0; t->ops->lane_cnt && p < w->view.peer_top; p++)
+			lanes += t->ops->lane_cnt(t, p);
 	}
 	tn_store_relaxed64(&b->oldest_work_ns, oldest == UINT64_MAX ? 0 : oldest);
 	tn_store_relaxed64(&b->loop_ns, w->now_ns);

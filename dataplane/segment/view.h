@@ -23,7 +23,7 @@ struct dp_view {
 	struct dp_remote_slot *remotes;
 	struct dp_peer_slot *peers;
 	uint32_t memory_cap, segment_cap, remote_cap, peer_cap;
-	uint32_t memory_top, remote_top; /* one above the highest slot ever used */
+	uint32_t memory_top, remote_top, peer_top; /* one above the highest slot ever used */
 	struct tn_map_u64 registrations; /* registration -> index of the segment slot << 8 | buffer index */
 };
 
