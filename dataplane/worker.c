@@ -190,7 +190,7 @@ static void idle(struct dp_worker *w)
 	bool blocked = something_waits(w);
 	publish(w);
 	arm(w, true);
-	shr_doorbell_arm_fence(); /* [D1] armed before the re-check */
+	shr_doorbell_arm_fence(); /* [D1] [D3] armed before the re-check */
 	if (blocked || !something_waits(w)) {
 		uint64_t before = w->now_ns;
 		uint32_t served = dp_poller_sleep(&w->poller, sleep_limit(w, blocked));
@@ -214,6 +214,7 @@ static void *thread_main(void *arg)
 	}
 	publish(w);
 	tn_store_relaxed32(&w->stats.block->alive, 0);
+	/* [W1] release: all that this thread did is over before the control thread takes the worker apart. */
 	tn_store_release32(&w->exited, 1);
 	return NULL;
 }
@@ -429,6 +430,7 @@ void dp_worker_join(struct dp_worker *w, uint64_t deadline_ns)
 	if (!w->started)
 		return;
 	struct timespec nap = { .tv_nsec = (long)TN_NS_PER_MS };
+	/* [W1] acquire: pairs with the thread's last store. */
 	while (!tn_load_acquire32(&w->exited) && tn_now_ns() < deadline_ns)
 		nanosleep(&nap, NULL);
 	/* Not quiet in time: leave the loop as it is. One iteration is bounded, so the join is, too. */
@@ -444,7 +446,7 @@ tn_status dp_worker_post(struct dp_worker *w, const struct dp_cmd *cmd)
 {
 	if (!shr_mailbox_push(&w->cmds, cmd))
 		return TN_AGAIN;
-	shr_doorbell_publish_fence(); /* [D1] published before armed is read */
+	shr_doorbell_publish_fence(); /* [D3] published before armed is read */
 	if (shr_doorbell_is_armed(&w->armed))
 		(void)!write(w->wake.fd, &(uint64_t){ 1 }, sizeof(uint64_t));
 	return TN_OK;

@@ -65,7 +65,7 @@ struct dp_worker {
 
 	/* mailboxes */
 	struct shr_mailbox cmds, evts;
-	tn_a32 armed;              /* 1: the worker sleeps, ring `wake` after posting [D1] */
+	tn_a32 armed;              /* 1: the worker sleeps, ring `wake` after posting [D3] */
 	struct dp_pollable wake;   /* eventfd; only this process holds it */
 	int evt_fd;                /* eventfd for the control thread */
 	bool evt_ring;             /* events were pushed in this step */

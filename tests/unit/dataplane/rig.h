@@ -157,11 +157,13 @@ static inline struct tn_config *rig_config(const char *const *sets, size_t cnt)
 	return c;
 }
 
-static inline void rig_open(struct rig *g, const char *const *sets, size_t set_cnt, const struct dp_transport_ops *const *ops)
+static inline void rig_open_tele(struct rig *g, const char *const *sets, size_t set_cnt,
+				 const struct dp_transport_ops *const *ops, const struct shr_tele *tele)
 {
 	*g = (struct rig){ .now = RIG_T0 };
 	g->config = rig_config(sets, set_cnt);
-	g->env = (struct dp_worker_env){ .config = g->config, .session.b = { 1, 2, 3 }, .worker_cnt = 1, .transports = ops };
+	g->env = (struct dp_worker_env){ .config = g->config, .session.b = { 1, 2, 3 }, .worker_cnt = 1, .transports = ops,
+					 .telemetry = tele };
 	RIG_FATAL(dp_worker_new(&g->env, 0, &g->w) == TN_OK);
 	g->local = (struct dp_memory){ .handle = tn_handle_make(1, 1), .client_id = RIG_CLIENT, .rights = SHR_RIGHT_ALL,
 				       .base = malloc(RIG_BYTES), .bytes = RIG_BYTES };
@@ -184,6 +186,11 @@ static inline void rig_open(struct rig *g, const char *const *sets, size_t set_c
 	RIG_FATAL(rig_do(g, (struct dp_cmd){ .kind = DP_CMD_SEG_ADD, .ptr = g->segment, .fd = -1 }) == TN_OK);
 	RIG_FATAL(rig_do(g, (struct dp_cmd){ .kind = DP_CMD_REMOTE_SET, .ptr = g->remote, .fd = -1 }) == TN_OK);
 	rig_qp_make(g, &g->q, 11, RIG_CLIENT);
+}
+
+static inline void rig_open(struct rig *g, const char *const *sets, size_t set_cnt, const struct dp_transport_ops *const *ops)
+{
+	rig_open_tele(g, sets, set_cnt, ops, NULL);
 }
 
 static inline void rig_check_equations(struct rig *g)
