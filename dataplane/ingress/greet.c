@@ -187,7 +187,7 @@ static uint64_t connections(const struct dp_control *ctl)
 	uint64_t cnt = 0;
 
 	for (uint32_t i = 0; i < ctl->peers.cnt; i++)
-		cnt += tn_load_acquire32(&ctl->peers.slots[i]->conn_cnt);
+		cnt += tn_load_relaxed32(&ctl->peers.slots[i]->conn_cnt);
 	return cnt;
 }
 
@@ -265,7 +265,7 @@ static void greet_judge(struct greet *w)
 		refuse(w, DP_HELLO_DRAINING);
 		return;
 	}
-	if (tn_load_acquire32(&slot->conn_cnt) >= tn_config_u64(cfg, TN_CFG_TCP_MAX_CONNECTIONS_PER_PEER) ||
+	if (tn_load_relaxed32(&slot->conn_cnt) >= tn_config_u64(cfg, TN_CFG_TCP_MAX_CONNECTIONS_PER_PEER) ||
 	    connections(ctl) >= tn_config_u64(cfg, TN_CFG_TCP_MAX_CONNECTIONS)) {
 		refuse(w, DP_HELLO_TOO_MANY);
 		return;

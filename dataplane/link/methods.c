@@ -231,7 +231,7 @@ static json_t *peer_json(const struct dp_peer_slot *slot)
 		(void)tn_json_put_hex128(j, "session", &slot->cur->session);
 	(void)tn_json_put_str(j, "transport", tn_transport_name(best));
 	(void)tn_json_put_u64(j, "lanes", lanes);
-	(void)tn_json_put_u64(j, "lanes_in", tn_load_acquire32(&slot->conn_cnt));
+	(void)tn_json_put_u64(j, "lanes_in", tn_load_relaxed32(&slot->conn_cnt));
 	(void)tn_json_put_bool(j, "up", lanes > 0);
 	return j;
 }
