@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The verbs that ask, against a control plane of this test that answers with canned bodies. */
+#include "tests/unit/tentctl/run.h"
+
+#include <pthread.h>
+#include <zmq.h>
+
+#include "common/message.h"
+
+static struct { tn_status status; const char *detail, *body; unsigned asked; bool garbage, other_id_first; unsigned too_big; } answer;
+static void *zmq_ctx;
+
+static void fill_segments(json_t *body, const json_t *ask)
+{
+	uint64_t first = tctl_u64(ask, "first"), count = tctl_u64(ask, "count");
+	json_t *list = json_array();
+	for (uint64_t i = first; i < first + count && i < 150; i++) {
+		char name[24];
+		snprintf(name, sizeof name, "seg-%03d", (int)i);
+		json_array_append_new(list, json_pack("{s:s,s:I,s:I,s:i,s:[s],s:i,s:[{s:I,s:i}]}", "name", name, "bytes",
+						      (json_int_t)8192, "generation", (json_int_t)i + 1, "access", 5, "peers",
+						      "host-b", "uid", 7, "buffers", "bytes", (json_int_t)8192, "rights", 6));
+	}
+	json_object_set_new(body, "segments", list);
+	json_object_set_new(body, "total", json_integer(150));
+}
+
+static void reply(void *s, const char *who, size_t who_len, struct tn_message *m)
+{
+	static char text[TN_MESSAGE_MAX];
+	size_t len;
+	m->reply = true;
+	m->status = answer.status;
+	json_t *ask = m->body;
+	m->body = answer.body != NULL ? json_loads(answer.body, 0, NULL) : json_object();
+	if (strcmp(m->type, "segment_list") == 0) {
+		if (tctl_u64(ask, "count") > answer.too_big && answer.too_big > 0)
+			m->status = TN_TOO_BIG;
+		fill_segments(m->body, ask);
+	}
+	snprintf(m->detail, sizeof m->detail, "%s", answer.detail != NULL ? answer.detail : "");
+	if (tn_message_encode(m, text, sizeof text, &len) != TN_OK)
+		abort();
+	zmq_send(s, who, who_len, ZMQ_SNDMORE);
+	zmq_send(s, answer.garbage ? "no JSON" : text, answer.garbage ? 7 : len, 0);
+	json_decref(ask);
+}
+
+static void *control_plane(void *arg)
+{
+	char who[256], text[8192], err[TN_ERR_TEXT];
+	for (;;) {
+		int who_len = zmq_recv(arg, who, sizeof who, 0);
+		int n = zmq_recv(arg, text, sizeof text, 0);
+		struct tn_message m;
+		if (who_len < 0 || n <= 0 || tn_message_decode(text, (size_t)n, &m, err) != TN_OK)
+			break; /* an empty message ends it */
+		answer.asked++;
+		if (answer.other_id_first) {
+			struct tn_message other = m;
+			other.id += 100;
+			json_incref(other.body);
+			reply(arg, who, (size_t)who_len, &other);
+			tn_message_clear(&other);
+		}
+		reply(arg, who, (size_t)who_len, &m);
+		tn_message_clear(&m);
+	}
+	zmq_close(arg);
+	return NULL;
+}
+
+static pthread_t thread;
+static void start(void)
+{
+	char address[128];
+	zmq_ctx = zmq_ctx_new();
+	void *s = zmq_socket(zmq_ctx, ZMQ_ROUTER);
+	snprintf(address, sizeof address, "ipc://%s/bus.ipc", run_dir());
+	if (zmq_bind(s, address) != 0)
+		abort();
+	pthread_create(&thread, NULL, control_plane, s);
+}
+
+static void end(void)
+{
+	char address[128];
+	void *s = zmq_socket(zmq_ctx, ZMQ_DEALER);
+	snprintf(address, sizeof address, "ipc://%s/bus.ipc", run_dir());
+	zmq_connect(s, address);
+	zmq_send(s, "", 0, 0);
+	pthread_join(thread, NULL);
+	zmq_close(s);
+	zmq_ctx_term(zmq_ctx);
+	run_dir_remove();
+}
+
+static void set(tn_status status, const char *detail, const char *body)
+{
+	memset(&answer, 0, sizeof answer);
+	answer.status = status;
+	answer.detail = detail;
+	answer.body = body;
+}
+
+static void status(void)
+{
+	start();
+	set(TN_OK, NULL, "{\"host\":\"h\",\"data_plane_attached\":true,\"control_plane\":{\"version\":\"9\",\"peers\":1,\"messages_refused\":2},"
+		"\"data_plane\":{\"pid\":77,\"clients\":3,\"memory_bytes\":2048,\"endpoints\":[{\"transport\":\"tcp\",\"address\":\"a:1\"},"
+		"{\"transport\":\"tcp\",\"address\":\"b:2\"}],\"workers\":[{\"index\":0,\"queue_pairs\":5},{\"index\":1,\"queue_pairs\":6}]}}");
+	CU_ASSERT_EQUAL(run("status", NULL), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "version 9, 1 peers"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "2 messages refused"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "pid 77"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "(2.00KiB)"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "endpoints      tcp a:1, tcp b:2\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "INDEX  QUEUE-PAIRS\n0      5\n1      6\n"));
+	CU_ASSERT_EQUAL(run("status", "-j", NULL), 0);
+	CU_ASSERT_TRUE(run_json_is("host", "h"));
+	set(TN_OK, NULL, "{\"host\":\"h\",\"data_plane_attached\":false,\"control_plane\":{}}");
+	CU_ASSERT_EQUAL(run("status", NULL), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "not attached"));
+	set(TN_OK, NULL, "{\"data_plane\":{\"pid\":1},\"data_plane_error\":\"too slow\"}");
+	CU_ASSERT_EQUAL(run("status", NULL), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "does not answer: too slow"));
+}
+
+static void strange_answers(void)
+{
+	set(TN_OK, NULL, "{\"host\":[1],\"control_plane\":7,\"data_plane\":\"x\"}"); /* of a newer version, say */
+	CU_ASSERT_EQUAL(run("status", NULL), 0);
+	set(TN_OK, NULL, NULL);
+	answer.garbage = true;
+	CU_ASSERT_EQUAL(run("-j", "status", NULL), 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.err, "makes no sense"));
+	set(TN_OK, NULL, "{\"host\":\"h\"}");
+	answer.other_id_first = true;
+	CU_ASSERT_EQUAL(run("-j", "status", NULL), 0);
+	CU_ASSERT_TRUE(run_json_is("host", "h"));
+}
+
+static void segments(void)
+{
+	set(TN_OK, NULL, NULL);
+	CU_ASSERT_EQUAL(run("segment", "list", NULL), 0);
+	CU_ASSERT_EQUAL(answer.asked, 3); /* 64 + 64 + 22 */
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "seg-149  8.00KiB  1        read, write  same user, peers host-b  150"));
+	CU_ASSERT_EQUAL(run("-j", "segment", "list", "--first", "140", "--count", "5", NULL), 0);
+	json_t *j = run_json();
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(j, "segments")), 5);
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(j, "total")), 150);
+	json_decref(j);
+	answer.too_big = 16; /* large segments: pages are halved until they fit */
+	CU_ASSERT_EQUAL(run("-j", "segment", "list", NULL), 0);
+	j = run_json();
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(j, "segments")), 150);
+	json_decref(j);
+	set(TN_OK, NULL, "{\"segment\":{\"name\":\"s\",\"bytes\":12288,\"access\":6,\"buffers\":[{\"bytes\":8192,\"rights\":2},"
+		"{\"bytes\":4096,\"rights\":4}]}}");
+	CU_ASSERT_EQUAL(run("segment", "show", "s", NULL), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "everybody here, all peers"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "1       8192    4.00KiB  write"));
+	set(TN_NOT_FOUND, "no segment s is published on this host", NULL);
+	CU_ASSERT_EQUAL(run("-j", "segment", "withdraw", "s", NULL), 1);
+	CU_ASSERT_TRUE(run_json_is("error", "not_found"));
+	set(TN_OK, NULL, NULL);
+	CU_ASSERT_EQUAL(run("segment", "withdraw", "s", NULL), 0);
+	CU_ASSERT_STRING_EQUAL(ran.out, "withdrawn s\n");
+}
+
+static void peers(void)
+{
+	set(TN_OK, NULL, "{\"peers\":[{\"name\":\"b\",\"address\":\"tcp://x:1\",\"ticket\":\"installed\",\"heard_ms_ago\":1500,\"lanes\":4,"
+		"\"transport\":\"tcp\",\"up\":true,\"control_lane_rtt_us\":250},{\"name\":\"c\",\"detail\":\"no \\u001b[2J\"}]}");
+	CU_ASSERT_EQUAL(run("peer", "list", NULL), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "b     tcp://x:1  installed  tcp   yes  4      1.50s  250us     -\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "never"));
+	CU_ASSERT_PTR_NULL(strchr(ran.out, '\033'));
+	set(TN_OK, NULL, "{\"control_plane_rtt_us\":321}");
+	CU_ASSERT_EQUAL(run("peer", "probe", "b", NULL), 0);
+	CU_ASSERT_STRING_EQUAL(ran.out, "b answers: control plane in 321us\n");
+	set(TN_PEER_UNKNOWN, "no peer \"q\" in the config", NULL);
+	CU_ASSERT_EQUAL(run("-j", "peer", "probe", "q", NULL), 1);
+	CU_ASSERT_TRUE(run_json_is("error", "peer_unknown"));
+	set(TN_OK, NULL, "{\"version\":\"3.2.1\",\"commit\":\"c\",\"build_type\":\"b\"}");
+	CU_ASSERT_EQUAL(run("version", NULL), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "tent-controlplane 3.2.1 (c, b)"));
+	end();
+}
+
+TN_TEST_MAIN("tentctl bus",
+	{ "status: both daemons, one, and one that hangs", status },
+	{ "answers that are garbage, foreign, or of a newer version", strange_answers },
+	{ "segments: pages, one, withdraw", segments },
+	{ "peers and versions", peers })

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Files that are read and written, keys, and the exit codes of the verbs that need no daemon. */
+#include "tests/unit/tentctl/run.h"
+
+#include <sys/stat.h>
+
+#include "controlplane/tentctl/infile.h"
+#include "controlplane/tentctl/outfile.h"
+
+static char err[512];
+static struct tctl_outfile out;
+
+static unsigned files_here(void)
+{
+	char text[16] = "";
+	FILE *p = popen("ls -A | wc -l", "r");
+	CU_ASSERT_PTR_NOT_NULL(fgets(text, sizeof text, p));
+	pclose(p);
+	return (unsigned)atoi(text);
+}
+
+static void whole_or_not_at_all(void)
+{
+	char text[8] = "";
+	run_dir();
+	unsigned before = files_here();
+	CU_ASSERT_EQUAL_FATAL(tctl_outfile_open(&out, "new", 5, err, sizeof err), TN_OK);
+	CU_ASSERT_EQUAL(files_here(), before + 1);
+	CU_ASSERT_NOT_EQUAL(access("new", F_OK), 0);
+	tctl_outfile_abandon(&out);
+	tctl_outfile_abandon(&out);
+	CU_ASSERT_EQUAL(files_here(), before);
+	CU_ASSERT_EQUAL_FATAL(tctl_outfile_open(&out, "new", 5, err, sizeof err), TN_OK);
+	CU_ASSERT_EQUAL(tctl_outfile_write(&out, 0, "hello", 5, err, sizeof err), TN_OK);
+	CU_ASSERT_EQUAL(tctl_outfile_commit(&out, err, sizeof err), TN_OK);
+	tctl_outfile_abandon(&out);
+	CU_ASSERT_EQUAL(files_here(), before + 1);
+	FILE *f = fopen("new", "r");
+	CU_ASSERT_EQUAL(fread(text, 1, sizeof text, f), 5);
+	CU_ASSERT_STRING_EQUAL(text, "hello");
+	fclose(f);
+}
+
+static void places_that_are_refused(void)
+{
+	CU_ASSERT_EQUAL(tctl_outfile_open(&out, "/dev/null", 0, err, sizeof err), TN_INVALID);
+	CU_ASSERT_EQUAL(tctl_outfile_open(&out, "/tmp", 0, err, sizeof err), TN_INVALID);
+	CU_ASSERT_EQUAL(tctl_outfile_open(&out, "nosuch/file", 0, err, sizeof err), TN_NOT_FOUND);
+	CU_ASSERT_EQUAL(symlink("nowhere", "dangling"), 0);
+	CU_ASSERT_EQUAL(tctl_outfile_open(&out, "dangling", 0, err, sizeof err), TN_INVALID);
+	CU_ASSERT_NOT_EQUAL(tctl_outfile_open(&out, "huge", (uint64_t)1 << 62, err, sizeof err), TN_OK);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err, "no room"));
+	CU_ASSERT_NOT_EQUAL(access("huge", F_OK), 0);
+}
+
+static void links_stay_links(void)
+{
+	struct stat st;
+	write_file("target", "old", 3);
+	CU_ASSERT_EQUAL(symlink("target", "link"), 0);
+	CU_ASSERT_EQUAL_FATAL(tctl_outfile_open(&out, "link", 3, err, sizeof err), TN_OK);
+	CU_ASSERT_EQUAL(tctl_outfile_write(&out, 0, "new!", 4, err, sizeof err), TN_OK);
+	CU_ASSERT_EQUAL(tctl_outfile_commit(&out, err, sizeof err), TN_OK);
+	CU_ASSERT_TRUE(lstat("link", &st) == 0 && S_ISLNK(st.st_mode));
+	CU_ASSERT_TRUE(stat("target", &st) == 0 && st.st_size == 4);
+}
+
+static void files_to_read(void)
+{
+	struct tctl_infile in;
+	char buf[16];
+	CU_ASSERT_EQUAL(tctl_infile_open(&in, "/tmp", 100, err, sizeof err), TN_INVALID);
+	CU_ASSERT_EQUAL(tctl_infile_open(&in, "/dev/zero", 100, err, sizeof err), TN_INVALID);
+	CU_ASSERT_EQUAL(tctl_infile_open(&in, "/nosuch", 100, err, sizeof err), TN_NOT_FOUND);
+	CU_ASSERT_EQUAL(mkfifo("pipe", 0600), 0);
+	CU_ASSERT_EQUAL(tctl_infile_open(&in, "pipe", 100, err, sizeof err), TN_INVALID);
+	write_file("ten", "0123456789", 10);
+	CU_ASSERT_EQUAL(tctl_infile_open(&in, "ten", 9, err, sizeof err), TN_TOO_BIG);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err, "at most 9B (9 bytes)"));
+	CU_ASSERT_EQUAL_FATAL(tctl_infile_open(&in, "ten", 10, err, sizeof err), TN_OK);
+	CU_ASSERT_EQUAL(tctl_infile_read(&in, buf, 6, err, sizeof err), TN_OK);
+	CU_ASSERT_EQUAL(truncate("ten", 8), 0);
+	CU_ASSERT_EQUAL(tctl_infile_read(&in, buf, 4, err, sizeof err), TN_INVALID);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err, "became shorter"));
+	tctl_infile_close(&in);
+	CU_ASSERT_EQUAL_FATAL(tctl_infile_open(&in, "ten", 10, err, sizeof err), TN_OK);
+	CU_ASSERT_EQUAL(tctl_infile_read(&in, buf, 8, err, sizeof err), TN_OK);
+	CU_ASSERT_EQUAL(tctl_infile_at_end(&in, err, sizeof err), TN_OK);
+	CU_ASSERT_EQUAL(truncate("ten", 9), 0);
+	CU_ASSERT_EQUAL(tctl_infile_at_end(&in, err, sizeof err), TN_INVALID);
+	tctl_infile_close(&in);
+}
+
+static void config_check(void)
+{
+	static const char good[] = "{\"poll\":{\"mode\":\"busy\"}}";
+	static const char bad[] = "{\n\"pol\":{\"mode\":\"busy\"},\n\"poll\":{\"spin_us\":-1}}";
+	write_file("good.json", good, strlen(good));
+	CU_ASSERT_EQUAL(run("config", "check", "good.json", NULL), 0);
+	CU_ASSERT_STRING_EQUAL(ran.out, "good.json: ok\n");
+	write_file("bad.json", bad, strlen(bad));
+	CU_ASSERT_EQUAL(run("config", "check", "bad.json", NULL), 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.err, "bad.json:2: pol"));
+	CU_ASSERT_EQUAL(run("-j", "-c", "bad.json", "config", "check", NULL), 1);
+	json_t *j = run_json();
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(j, "errors")), 2);
+	json_decref(j);
+	CU_ASSERT_TRUE(run_json_is("error", "config"));
+	CU_ASSERT_EQUAL(run("config", "check", "nosuch.json", NULL), 1);
+	CU_ASSERT_EQUAL(run("-c", "bad.json", "status", NULL), 1); /* every verb that needs it says the same */
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.err, "bad.json:2: pol"));
+	CU_ASSERT_EQUAL(run("-c", "bad.json", "-j", "segment", "list", NULL), 1);
+	j = run_json(); /* one object, not two */
+	CU_ASSERT_PTR_NOT_NULL(j);
+	json_decref(j);
+}
+
+static void config_dump(void)
+{
+	CU_ASSERT_EQUAL(run("-c", "good.json", "config", "dump", NULL), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "poll/mode = \"busy\""));
+	CU_ASSERT_PTR_NULL(strstr(ran.out, "deadline/default_ms"));
+	CU_ASSERT_EQUAL(run("-c", "good.json", "-s", "deadline/max_ms=9000", "config", "dump", "--effective", "--origin", NULL), 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.err, "deadline")); /* max below the default */
+	CU_ASSERT_EQUAL(run("-c", "good.json", "-s", "deadline/max_ms=90000", "config", "dump", "-eo", NULL), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "deadline/max_ms = 90000   # --set"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "poll/mode = \"busy\"   # good.json:1"));
+	CU_ASSERT_EQUAL(run("-j", "-c", "good.json", "config", "dump", NULL), 0);
+	json_t *j = run_json();
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(json_object_get(j, "poll"), "mode")), "busy");
+	json_decref(j);
+}
+
+static void keygen(void)
+{
+	struct stat st;
+	char key[64];
+	CU_ASSERT_EQUAL(run("keygen", NULL), 0); /* where the configuration says */
+	CU_ASSERT_TRUE(stat("curve.key", &st) == 0 && (st.st_mode & 0777) == 0600);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "\"name\": \"test-host\""));
+	CU_ASSERT_PTR_NULL(strstr(ran.out, "secret"));
+	CU_ASSERT_EQUAL(run("-j", "keygen", NULL), 1);
+	CU_ASSERT_TRUE(run_json_is("error", "exists"));
+	CU_ASSERT_EQUAL(run("-j", "keygen", "--show", NULL), 0);
+	json_t *j = run_json();
+	snprintf(key, sizeof key, "%s", json_string_value(json_object_get(j, "public_key")));
+	CU_ASSERT_EQUAL(strlen(key), 40);
+	json_decref(j);
+	CU_ASSERT_EQUAL(run("keygen", "sub/other.key", NULL), 0);
+	CU_ASSERT_PTR_NULL(strstr(ran.out, key));
+	CU_ASSERT_EQUAL(run("keygen", "--show", "good.json", NULL), 1);
+	run_dir_remove();
+}
+
+TN_TEST_MAIN("tentctl files",
+	{ "an output file appears whole or not at all", whole_or_not_at_all },
+	{ "places that cannot be written are refused before any transfer", places_that_are_refused },
+	{ "a link is followed, not replaced", links_stay_links },
+	{ "only regular files that keep their length are read", files_to_read },
+	{ "config check: exit codes and what is wrong", config_check },
+	{ "config dump: values, origins, JSON", config_dump },
+	{ "keygen: never overwrites, never prints the secret", keygen })
