@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The only list of Debian packages that tent needs, and the only script that installs any.
-# usage: deploy/packages.sh build | test     (test includes build; --print only prints the names)
+# usage: deploy/packages.sh build | test | perf     (test and perf include build; --print only prints the names)
 set -euo pipefail
 
 build=(gcc libc6-dev make ninja-build cmake pkg-config git ca-certificates
 	libzmq3-dev libjansson-dev libmicrohttpd-dev libsodium-dev libssl-dev openssl)
 tests=(g++ libcunit1-dev clang libclang-rt-14-dev spin mandoc curl iproute2 procps tmux util-linux nftables python3 bash-completion)
+perf=(python3 iproute2 util-linux librsvg2-bin)
 
-usage() { echo "usage: deploy/packages.sh [--print] build|test" >&2; exit 2; }
+usage() { echo "usage: deploy/packages.sh [--print] build|test|perf" >&2; exit 2; }
 print=0
 [ "${1:-}" = --print ] && { print=1; shift; }
 case "${1:-}" in
 build) want=("${build[@]}") ;;
 test) want=("${build[@]}" "${tests[@]}") ;;
+perf) want=("${build[@]}" "${perf[@]}") ;;
 *) usage ;;
 esac
 [ "$print" = 1 ] && { printf '%s\n' "${want[@]}"; exit 0; }
