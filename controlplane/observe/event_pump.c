@@ -26,7 +26,7 @@ void cp_event_pump_bind(struct cp_event_pump *p, const struct shr_tele_ro *tele,
 	p->reader_cnt = 0;
 	if (!tele)
 		return;
-	p->clock = (struct cp_log_clock){ tele->hdr.start_mono_ns, tele->hdr.start_real_ns };
+	p->clock = (struct shr_event_clock){ tele->hdr.start_mono_ns, tele->hdr.start_real_ns };
 	for (uint32_t t = 0; t <= tele->lay.worker_cnt; t++)
 		for (unsigned keep = 0; keep < 2; keep++)
 			shr_event_reader_init(&p->reader[p->reader_cnt++], tele, t, keep, from_start);
@@ -61,7 +61,7 @@ void cp_event_pump_render(struct cp_event_pump *p, uint32_t cnt, uint64_t now_ns
 		if (!cp_log_limit_pass(&p->limit, &p->round[i], now_ns, &suppressed))
 			continue;
 		tn_text_reset(&p->line);
-		if (cp_log_render(&p->round[i], &p->clock, suppressed, &p->line) && !p->line.failed)
+		if (shr_event_json(&p->round[i], &p->clock, suppressed, &p->line) && !p->line.failed)
 			sink(ctx, p->line.p, p->line.len);
 	}
 }

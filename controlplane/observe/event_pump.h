@@ -11,7 +11,8 @@
 #include "common/status.h"
 #include "common/text_buf.h"
 #include "controlplane/observe/exemplar.h"
-#include "controlplane/observe/log_render.h"
+#include "controlplane/observe/log_limit.h"
+#include "shm-ring/event_json.h"
 #include "shm-ring/events.h"
 
 enum {
@@ -26,7 +27,7 @@ typedef void (*cp_line_sink)(void *ctx, const char *line, size_t len);
 struct cp_event_pump {
 	struct shr_event_reader reader[CP_PUMP_RINGS_MAX]; /* of thread t: 2t normal, 2t+1 keep */
 	uint32_t reader_cnt;                               /* 0 = no region */
-	struct cp_log_clock clock;
+	struct shr_event_clock clock;
 	struct cp_log_limit limit;
 	struct tn_text line;
 	struct shr_event_shm *round;                       /* CP_PUMP_RINGS_MAX * CP_PUMP_BATCH records, owned */

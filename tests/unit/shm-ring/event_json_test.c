@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Event lines: field order to the letter, values outside their domains, the rate limit, exemplars. */
+ * Event lines: field order to the letter, values outside their domains. */
 #include <jansson.h>
 #include <string.h>
 
-#include "controlplane/observe/exemplar.h"
-#include "controlplane/observe/log_render.h"
+#include "common/domain.h"
+#include "common/trace.h"
+#include "shm-ring/event_json.h"
 #include "tests/unit/cu.h"
 
 #define S UINT64_C(1000000000)
 
-static const struct cp_log_clock clock_pair = { 100 * S, 1700000000 * S };
+static const struct shr_event_clock clock_pair = { 100 * S, 1700000000 * S };
 
 static struct shr_event_shm event(uint8_t kind)
 {
@@ -24,7 +25,7 @@ static void line_is(const struct shr_event_shm *ev, uint64_t suppressed, const c
 {
 	struct tn_text t;
 	tn_text_init(&t, 4096);
-	CU_ASSERT_TRUE_FATAL(cp_log_render(ev, &clock_pair, suppressed, &t));
+	CU_ASSERT_TRUE_FATAL(shr_event_json(ev, &clock_pair, suppressed, &t));
 	if (strcmp(t.p, want) != 0)
 		printf("\n got %s", t.p);
 	CU_ASSERT_STRING_EQUAL(t.p, want);
@@ -67,7 +68,7 @@ static void every_kind_is_valid_json(void)
 		struct shr_event_shm ev = event((uint8_t)kind);
 		struct tn_text t;
 		tn_text_init(&t, 4096);
-		bool known = cp_log_render(&ev, &clock_pair, 1, &t);
+		bool known = shr_event_json(&ev, &clock_pair, 1, &t);
 		CU_ASSERT_EQUAL(known, kind != SHR_EVENT_NONE && kind < SHR_EVENT_KIND_CNT);
 		if (!known) {
 			CU_ASSERT_EQUAL(t.len, 0);
@@ -95,7 +96,7 @@ static void foreign_values_read_invalid(void)
 		struct tn_text t;
 		tn_text_init(&t, 4096);
 		ev.kind = (uint8_t)kind;
-		CU_ASSERT_TRUE(cp_log_render(&ev, &clock_pair, 0, &t));
+		CU_ASSERT_TRUE(shr_event_json(&ev, &clock_pair, 0, &t));
 		json_t *doc = json_loadb(t.p, t.len, JSON_DECODE_INT_AS_REAL, NULL); /* jansson's integers end at 2^63 */
 		CU_ASSERT_PTR_NOT_NULL(doc);
 		json_decref(doc);
@@ -103,56 +104,6 @@ static void foreign_values_read_invalid(void)
 	}
 }
 
-static void the_limit_counts_what_it_holds_back(void)
-{
-	static struct cp_log_limit l;
-	struct shr_event_shm ev = event(SHR_EVENT_REQUEST_FAILED), other = event(SHR_EVENT_FAILOVER), span = event(SHR_EVENT_SPAN_ATTEMPT);
-	uint64_t suppressed = 0, now = 50 * S;
-	unsigned passed = 0;
-	for (unsigned i = 0; i < 1000; i++)
-		passed += cp_log_limit_pass(&l, &ev, now, &suppressed);
-	CU_ASSERT_EQUAL(passed, CP_LOG_BURST);
-	CU_ASSERT_TRUE(cp_log_limit_pass(&l, &other, now, &suppressed));
-	CU_ASSERT_TRUE(cp_log_limit_pass(&l, &span, now, &suppressed));
-	ev.suppressed = 7; /* what the data plane itself held back is added */
-	now += S / CP_LOG_RATE;
-	CU_ASSERT_TRUE_FATAL(cp_log_limit_pass(&l, &ev, now, &suppressed));
-	CU_ASSERT_EQUAL(suppressed, 1000 - CP_LOG_BURST + 7);
-	ev.suppressed = 0;
-	now += 60 * S;
-	passed = 0;
-	for (unsigned i = 0; i < 1000; i++)
-		passed += cp_log_limit_pass(&l, &ev, now, &suppressed);
-	CU_ASSERT_EQUAL(passed, CP_LOG_BURST);
-}
-
-static void exemplars_keep_the_latest_retained(void)
-{
-	static struct cp_exemplars x;
-	const struct cp_exemplar *slot = &x.slot[TN_TRANSPORT_TCP][TN_OP_WRITE];
-	struct shr_event_shm ev = event(SHR_EVENT_SPAN_ATTEMPT);
-	cp_exemplar_offer(&x, &ev);
-	CU_ASSERT_EQUAL(slot->trace_lo, 0xb);
-	ev.mono_ns--;
-	ev.trace_lo = 0xc;
-	cp_exemplar_offer(&x, &ev); /* older: another ring was read later */
-	CU_ASSERT_EQUAL(slot->trace_lo, 0xb);
-	ev.mono_ns += 2;
-	ev.retention = TN_RETENTION_NONE;
-	cp_exemplar_offer(&x, &ev);
-	CU_ASSERT_EQUAL(slot->trace_lo, 0xb);
-	ev.retention = TN_RETENTION_SLOW;
-	cp_exemplar_offer(&x, &ev);
-	CU_ASSERT_EQUAL(slot->trace_lo, 0xc);
-	ev.transport = 200;
-	cp_exemplar_offer(&x, &ev); /* outside: ignored, not written */
-	ev = event(SHR_EVENT_SPAN_TRANSFER);
-	cp_exemplar_offer(&x, &ev);
-	CU_ASSERT_EQUAL(slot->trace_lo, 0xc);
-}
-
-TN_TEST_MAIN("observe/log_render", { "lines to the letter", lines_to_the_letter },
+TN_TEST_MAIN("shm-ring/event_json", { "lines to the letter", lines_to_the_letter },
 	{ "every kind is valid JSON in the fixed order", every_kind_is_valid_json },
-	{ "foreign values read invalid", foreign_values_read_invalid },
-	{ "the limit counts what it holds back", the_limit_counts_what_it_holds_back },
-	{ "exemplars keep the latest retained", exemplars_keep_the_latest_retained })
+	{ "foreign values read invalid", foreign_values_read_invalid })
