@@ -9,7 +9,7 @@
 #include "dataplane/transport/transport.h"
 
 #define DP_POLL_EVENTS 64
-#define DP_POLL_SKIP_MAX 16u
+#define DP_POLL_SKIP_MAX 4u
 
 struct dp_poller {
 	int epfd;

@@ -147,16 +147,20 @@ uint64_t dp_worker_next_ns(const struct dp_worker *w)
 
 /* ---- sleeping ---- */
 
-static bool something_waits(const struct dp_worker *w)
+/* Work that came since it was last looked for. *blocked_out: a queue pair has entries for which there is no room; they
+ * are no reason to stay awake, but nobody rings when room comes (the application consumed completions). */
+static bool something_waits(const struct dp_worker *w, bool *blocked_out)
 {
-	if (shr_mailbox_pending(&w->cmds))
-		return true;
+	bool waits = shr_mailbox_pending(&w->cmds);
+	*blocked_out = false;
 	tn_list_foreach(node, &w->qps) {
 		const struct dp_qp *qp = tn_list_entry(node, struct dp_qp, link);
-		if (!qp->broken && !qp->closing && shr_sq_pending(&qp->sq))
-			return true;
+		if (qp->broken || qp->closing)
+			continue;
+		*blocked_out |= qp->blocked;
+		waits |= !qp->blocked && shr_sq_pending(&qp->sq);
 	}
-	return false;
+	return waits;
 }
 
 static void arm(struct dp_worker *w, bool on)
@@ -171,13 +175,10 @@ static void arm(struct dp_worker *w, bool on)
 	}
 }
 
-/* Entries that wait for completion slots or pool room are no reason to stay awake; the application rings or the timer
- * comes, and until then they are looked at every millisecond. */
-static uint64_t sleep_limit(const struct dp_worker *w, bool waits)
+static uint64_t sleep_limit(const struct dp_worker *w, bool blocked)
 {
 	uint64_t next = dp_worker_next_ns(w);
-	uint64_t limit = waits ? TN_NS_PER_MS : SLEEP_MAX_NS;
-	return TN_MIN(tn_remaining_ns(next, w->now_ns), limit);
+	return TN_MIN(tn_remaining_ns(next, w->now_ns), blocked ? TN_NS_PER_MS : SLEEP_MAX_NS);
 }
 
 static void idle(struct dp_worker *w)
@@ -186,12 +187,11 @@ static void idle(struct dp_worker *w)
 		tn_cpu_relax();
 		return;
 	}
-	/* A ring that had entries a moment ago and gave none is blocked, not quiet. */
-	bool blocked = something_waits(w);
 	publish(w);
 	arm(w, true);
 	shr_doorbell_arm_fence(); /* [D1] [D3] armed before the re-check */
-	if (blocked || !something_waits(w)) {
+	bool blocked;
+	if (!something_waits(w, &blocked)) {
 		uint64_t before = w->now_ns;
 		uint32_t served = dp_poller_sleep(&w->poller, sleep_limit(w, blocked));
 		w->now_ns = tn_now_ns();

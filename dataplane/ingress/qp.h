@@ -21,6 +21,7 @@ struct dp_qp {
 	struct tn_list *batches;   /* open batches, hashed by number */
 	uint32_t batch_mask, batch_cnt;
 	uint64_t batch_seed;       /* an application cannot aim at one bucket */
+	bool blocked;              /* its last drain took nothing although entries wait: no room for them yet */
 	bool broken;               /* its ring broke the rules: never looked at again */
 	bool broken_told;          /* DP_EVT_CLIENT_BROKEN is on its way */
 	bool closing;              /* QP_DEL or CLIENT_DEL: nothing is drained any more */

@@ -64,5 +64,6 @@ uint32_t dp_sq_drain(struct dp_qp *qp, struct dp_pools *pools, const struct dp_v
 	}
 	if (cnt > 0)
 		shr_sq_release(&qp->sq, cnt);
+	qp->blocked = cnt == 0 && avail > 0;
 	return cnt;
 }

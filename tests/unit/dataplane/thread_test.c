@@ -162,6 +162,36 @@ static void test_timer(void)
 	stop(&g);
 }
 
+/* Entries that wait for completion slots are found again although nobody rings when slots come free. */
+static void test_blocked_ring(void)
+{
+	struct rig g;
+	struct shr_cqe_shm c;
+	rig_open(&g, NULL, 0, NULL);
+	go_live(&g);
+	uint64_t sent = 0, got = 0;
+	struct timespec nap = { .tv_nsec = 5 * RIG_MS };
+	for (int i = 0; i < 10; i++) { /* more than all completion slots hold; none is taken */
+		uint32_t room = 0;
+		CU_ASSERT_EQUAL_FATAL(shr_sq_space(&g.q.sq, RIG_SQ, &room), TN_OK);
+		for (; room > 0; room--, sent++) {
+			struct shr_sqe_shm s = rig_sqe(SHR_OP_WRITE, sent, 0, 0, 64);
+			send_sqe(&g, &s, 1);
+		}
+		nanosleep(&nap, NULL);
+	}
+	CU_ASSERT(sent > 2 * RIG_SQ);
+	uint64_t until = tn_now_ns() + WAIT_MS * RIG_MS;
+	while (got < sent && tn_now_ns() < until) {
+		if (rig_poll(&g, &c)) {
+			CU_ASSERT_EQUAL(c.token, got);
+			got++;
+		}
+	}
+	CU_ASSERT_EQUAL(got, sent);
+	stop(&g);
+}
+
 static void test_busy_mode(void)
 {
 	static const char *const sets[] = { "poll/mode=busy" };
@@ -183,5 +213,6 @@ TN_TEST_MAIN("thread",
 	{ "many requests in flight", test_depth },
 	{ "an idle worker sleeps and wakes", test_idle_cost },
 	{ "a sleeping worker keeps deadlines", test_timer },
+	{ "a ring blocked by untaken completions recovers", test_blocked_ring },
 	{ "busy mode", test_busy_mode },
 )
