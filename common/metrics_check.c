@@ -9,22 +9,26 @@ struct check {
 	const uint64_t *cells;
 	struct tn_equation_breach *out;
 	unsigned max, found;
+	tn_equation_fn *walk; /* NULL: only breaches, and texts are made for them only */
+	void *ctx;
 };
 
 static uint64_t counter(const struct check *c, struct tn_counter_at at) { return c->cells[at.cell]; }
 static uint64_t gauge(const struct check *c, struct tn_gauge_at at) { return c->cells[at.cell]; }
 
-static void TN_PRINTF(5, 0) report(struct check *c, unsigned number, const char *text, const uint64_t side[2], const char *fmt,
-				   va_list ap)
+static void TN_PRINTF(6, 0) report(struct check *c, bool holds, unsigned number, const char *text, const uint64_t side[2],
+				   const char *fmt, va_list ap)
 {
-	if (c->found++ >= c->max)
+	struct tn_equation_breach b = { .equation = number, .text = text, .left = (int64_t)side[0], .right = (int64_t)side[1] };
+	if (c->walk == NULL && c->found >= c->max) {
+		c->found++;
 		return;
-	struct tn_equation_breach *b = &c->out[c->found - 1];
-	b->equation = number;
-	b->text = text;
-	b->left = (int64_t)side[0];
-	b->right = (int64_t)side[1];
-	(void)vsnprintf(b->where, sizeof b->where, fmt, ap);
+	}
+	(void)vsnprintf(b.where, sizeof b.where, fmt, ap);
+	if (c->walk != NULL)
+		c->walk(c->ctx, &b, holds);
+	else
+		c->out[c->found++] = b;
 }
 
 static void TN_PRINTF(6, 7) equal(struct check *c, unsigned number, const char *text, uint64_t left, uint64_t right,
@@ -32,10 +36,10 @@ static void TN_PRINTF(6, 7) equal(struct check *c, unsigned number, const char *
 {
 	const uint64_t side[2] = { left, right };
 	va_list ap;
-	if (left == right)
+	if (left == right && c->walk == NULL)
 		return;
 	va_start(ap, fmt);
-	report(c, number, text, side, fmt, ap);
+	report(c, left == right, number, text, side, fmt, ap);
 	va_end(ap);
 }
 
@@ -44,10 +48,11 @@ static void TN_PRINTF(6, 7) at_most(struct check *c, unsigned number, const char
 {
 	const uint64_t side[2] = { left, right };
 	va_list ap;
-	if ((int64_t)left <= (int64_t)right)
+	bool holds = (int64_t)left <= (int64_t)right;
+	if (holds && c->walk == NULL)
 		return;
 	va_start(ap, fmt);
-	report(c, number, text, side, fmt, ap);
+	report(c, holds, number, text, side, fmt, ap);
 	va_end(ap);
 }
 
@@ -143,15 +148,26 @@ static void selection(struct check *c)
 	      "%s", "");
 }
 
+static void all(struct check *c)
+{
+	logical_requests(c);
+	attempts(c);
+	admission(c);
+	rdma(c);
+	rpc(c);
+	credit(c);
+	selection(c);
+}
+
 unsigned tn_metric_equations_check(const uint64_t *cells, struct tn_equation_breach *out, unsigned max)
 {
 	struct check c = { .cells = cells, .out = out, .max = max };
-	logical_requests(&c);
-	attempts(&c);
-	admission(&c);
-	rdma(&c);
-	rpc(&c);
-	credit(&c);
-	selection(&c);
+	all(&c);
 	return c.found;
+}
+
+void tn_metric_equations_walk(const uint64_t *cells, tn_equation_fn *fn, void *ctx)
+{
+	struct check c = { .cells = cells, .walk = fn, .ctx = ctx };
+	all(&c);
 }

@@ -5,10 +5,12 @@
 #ifndef TN_METRICS_CHECK_H
 #define TN_METRICS_CHECK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/metrics.h"
 
+/* One equation for one set of labels: broken ones from the check, all of them from the walk. */
 struct tn_equation_breach {
 	unsigned equation;   /* number in the contract: 1..7, 9 */
 	const char *text;    /* the equation, static */
@@ -19,5 +21,9 @@ struct tn_equation_breach {
 /* Checks all equations on cells[TN_METRIC_CELL_CNT] (aggregated over writers). Writes at most max breaches to out
  * (NULL when max is 0) and returns how many there are; 0 = all hold. */
 unsigned tn_metric_equations_check(const uint64_t *cells, struct tn_equation_breach *out, unsigned max);
+
+/* Shows every equation with its two sides, in a fixed order, whether it holds or not. */
+typedef void tn_equation_fn(void *ctx, const struct tn_equation_breach *sides, bool holds);
+void tn_metric_equations_walk(const uint64_t *cells, tn_equation_fn *fn, void *ctx);
 
 #endif

@@ -7,7 +7,8 @@
 
 #include "common/clock.h"
 #include "common/message.h"
-#include "controlplane/tentctl/equations.h"
+#include "common/metrics_check.h"
+#include "controlplane/tentctl/samples.h"
 #include "controlplane/tentctl/tentctl.h"
 
 enum { LOOKS_MOST = 20, BALANCES_MOST = 512 };
@@ -19,10 +20,11 @@ enum { LOOKS_MOST = 20, BALANCES_MOST = 512 };
 struct verify {
 	struct tctl *t;
 	char where[128];
-	size_t cnt;
 	unsigned looks;
-	struct tctl_balance now[BALANCES_MOST], kept[BALANCES_MOST];
-	size_t now_cnt;
+	struct balance { struct tn_equation_breach sides; bool holds; } kept[BALANCES_MOST];
+	size_t cnt;
+	size_t at;               /* of the walk that runs */
+	uint64_t cells[TN_METRIC_CELL_CNT];
 };
 
 static int find_server(struct verify *v)
@@ -55,33 +57,32 @@ static int look(struct verify *v)
 		return tctl_fail(v->t, TN_PATH_PROTOCOL, "%s", err);
 	for (size_t i = 0; i < s.cnt; i++)
 		witness |= strcmp(s.item[i].name, WITNESS) == 0;
-	v->now_cnt = witness ? tctl_equations_check(&s, v->now, BALANCES_MOST) : 0;
+	bool known = tctl_samples_to_cells(&s, v->cells, err, sizeof err);
 	tctl_samples_free(&s);
 	if (!witness)
 		return tctl_fail(v->t, TN_UNSUPPORTED, "http://%s/metrics has no counters of a data plane: none ever attached, or the "
 				 "build records none", v->where);
-	return TCTL_OK;
+	return known ? TCTL_OK : tctl_fail(v->t, TN_ABI_MISMATCH, "%s", err);
 }
 
-static struct tctl_balance *find_kept(struct verify *v, const struct tctl_balance *b)
+/* Keeps the first look at which an equation held, else the last look. The walk has the same order every time. */
+static void keep(void *ctx, const struct tn_equation_breach *sides, bool holds)
 {
-	for (size_t i = 0; i < v->cnt; i++)
-		if (v->kept[i].equation == b->equation && strcmp(v->kept[i].group, b->group) == 0)
-			return &v->kept[i];
-	return NULL;
+	struct verify *v = ctx;
+	if (v->at == BALANCES_MOST)
+		return;
+	struct balance *k = &v->kept[v->at++];
+	if (!k->holds)
+		*k = (struct balance){ .sides = *sides, .holds = holds };
+	v->cnt = TN_MAX(v->cnt, v->at);
 }
 
-/* Keep the first look at which each balance held, else the last look. Returns how many never held. */
+/* How many never held. */
 static size_t merge(struct verify *v)
 {
 	size_t wrong = 0;
-	for (size_t i = 0; i < v->now_cnt; i++) {
-		struct tctl_balance *k = find_kept(v, &v->now[i]);
-		if (k == NULL)
-			v->kept[v->cnt < BALANCES_MOST ? v->cnt++ : BALANCES_MOST - 1] = v->now[i];
-		else if (!k->holds)
-			*k = v->now[i];
-	}
+	v->at = 0;
+	tn_metric_equations_walk(v->cells, keep, v);
 	for (size_t i = 0; i < v->cnt; i++)
 		wrong += !v->kept[i].holds;
 	return wrong;
@@ -93,16 +94,16 @@ static void print_table(const struct verify *v, size_t wrong)
 	struct tctl_table *tb = tctl_table_new(TN_ARRAY_LEN(headings), headings);
 	size_t idle = 0;
 	for (size_t i = 0; i < v->cnt; i++) {
-		const struct tctl_balance *b = &v->kept[i];
-		char left[24], right[24];
+		const struct tn_equation_breach *b = &v->kept[i].sides;
+		char number[8], left[24], right[24];
 		if (b->left == 0 && b->right == 0) { /* most of them: nothing of that kind happened */
 			idle++;
 			continue;
 		}
+		snprintf(number, sizeof number, "%u", b->equation);
 		snprintf(left, sizeof left, "%" PRId64, b->left);
 		snprintf(right, sizeof right, "%" PRId64, b->right);
-		tctl_table_row(tb, (const char *[]){ b->equation->number, b->equation->text, b->group, left, right,
-						     b->holds ? "yes" : "NO" });
+		tctl_table_row(tb, (const char *[]){ number, b->text, b->where, left, right, v->kept[i].holds ? "yes" : "NO" });
 	}
 	tctl_table_print(tb, stdout);
 	tctl_table_free(tb);
@@ -114,15 +115,14 @@ static void print_json(const struct verify *v, size_t wrong)
 {
 	json_t *j = json_object(), *list = json_array();
 	for (size_t i = 0; i < v->cnt; i++) {
-		const struct tctl_balance *b = &v->kept[i];
+		const struct tn_equation_breach *b = &v->kept[i].sides;
 		json_t *item = json_object();
-		tn_json_put_str(item, "number", b->equation->number);
-		tn_json_put_str(item, "equation", b->equation->text);
-		if (tn_json_put_str(item, "of", b->group) != TN_OK)
-			tn_json_put_str(item, "of", "?");
+		tn_json_put_u64(item, "number", b->equation);
+		tn_json_put_str(item, "equation", b->text);
+		tn_json_put_str(item, "of", b->where);
 		json_object_set_new(item, "left", json_integer(b->left));
 		json_object_set_new(item, "right", json_integer(b->right));
-		tn_json_put_bool(item, "holds", b->holds);
+		tn_json_put_bool(item, "holds", v->kept[i].holds);
 		json_array_append_new(list, item);
 	}
 	tn_json_put_bool(j, "ok", wrong == 0);

@@ -13,6 +13,7 @@
 
 #include "common/clock.h"
 #include "common/compiler.h"
+#include "common/metrics.h"
 
 /* ---- fetch ---- */
 
@@ -201,4 +202,50 @@ const char *tctl_sample_label(const struct tctl_sample *s, const char *key)
 		if (strcmp(s->labels[i].key, key) == 0)
 			return s->labels[i].value;
 	return NULL;
+}
+
+/* ---- cells ---- */
+
+static const struct tn_metric_family *find_family(const char *name)
+{
+	for (unsigned m = 0; m < TN_M_CNT; m++)
+		if (!TN_MTYPE_IS_HIST(tn_metric_families[m].type) && strcmp(tn_metric_families[m].name, name) == 0)
+			return &tn_metric_families[m];
+	return NULL;
+}
+
+/* Mixed-radix number of the series; false when a label value is not in its domain. */
+static bool find_series(const struct tn_metric_family *f, const struct tctl_sample *s, uint32_t *series_out)
+{
+	uint32_t series = 0;
+	for (unsigned l = 0; l < f->label_cnt; l++) {
+		const struct tn_metric_domain_info *d = &tn_metric_domains[f->label[l].domain];
+		const char *value = tctl_sample_label(s, f->label[l].key);
+		unsigned v = 0;
+		while (v < d->cnt && (value == NULL || strcmp(d->values[v], value) != 0))
+			v++;
+		if (v == d->cnt)
+			return false;
+		series = series * d->cnt + v;
+	}
+	*series_out = series;
+	return true;
+}
+
+bool tctl_samples_to_cells(const struct tctl_samples *s, uint64_t *cells, char *err, size_t err_bytes)
+{
+	memset(cells, 0, TN_METRIC_CELL_CNT * sizeof *cells);
+	for (size_t i = 0; i < s->cnt; i++) {
+		const struct tn_metric_family *f = find_family(s->item[i].name);
+		uint32_t series;
+		if (f == NULL)
+			continue;
+		if (!find_series(f, &s->item[i], &series)) {
+			snprintf(err, err_bytes, "%.80s has labels that this tentctl does not know: use the one of the control plane's version",
+				 s->item[i].name);
+			return false;
+		}
+		cells[f->base + series] = (uint64_t)s->item[i].value;
+	}
+	return true;
 }

@@ -34,4 +34,9 @@ void tctl_samples_free(struct tctl_samples *s);
 /* Value of a label; NULL when it has none of that name. */
 const char *tctl_sample_label(const struct tctl_sample *s, const char *key);
 
+/* The value cells of the families that have whole numbers, as the table of common/metrics.def lays them out;
+ * cells[TN_METRIC_CELL_CNT]. Series that are not exposed stay 0. False: a label has a value that this build does not
+ * know, so the numbers would be incomplete; err names it. */
+bool tctl_samples_to_cells(const struct tctl_samples *s, uint64_t *cells, char *err, size_t err_bytes);
+
 #endif

@@ -98,6 +98,27 @@ static void more_breaches_than_room(void)
 	CU_ASSERT_EQUAL(b[1].equation, 0);
 }
 
+struct walk { unsigned shown, wrong; };
+static void count(void *ctx, const struct tn_equation_breach *sides, bool holds)
+{
+	struct walk *w = ctx;
+	w->shown++;
+	w->wrong += !holds;
+	CU_ASSERT_EQUAL(holds, sides->left == sides->right);
+}
+
+static void a_walk_shows_all(void)
+{
+	struct walk w = { 0 };
+	memset(cells, 0, sizeof cells);
+	add(TN_C1(LOGICAL_REQUESTS_STARTED_TOTAL, TN_OP_READ), 1);
+	add(TN_C0(SELECTION_CALLS_TOTAL), 1);
+	tn_metric_equations_walk(cells, count, &w);
+	CU_ASSERT_EQUAL(w.wrong, 2);
+	CU_ASSERT_EQUAL(w.shown, TN_OP_CNT + 2 * TN_TRANSPORT_CNT * TN_OP_CNT + TN_OWNER_KIND_CNT + 1 + TN_RPC_METHOD_CNT +
+				 2 * TN_CREDIT_RESOURCE_CNT + 1);
+}
+
 /* Equation 8, with the recording switch off in the middle: sides of equations do not stop. */
 static void a_recovered_request(void)
 {
@@ -124,4 +145,4 @@ static void a_recovered_request(void)
 
 TN_TEST_MAIN("common/metrics_check", { "all hold", all_hold }, { "each is breached alone", each_is_breached_alone },
 	{ "committed stays within capacity", committed_stays_within_capacity },
-	{ "more breaches than room", more_breaches_than_room }, { "a recovered request", a_recovered_request })
+	{ "more breaches than room", more_breaches_than_room }, { "a walk shows all equations", a_walk_shows_all }, { "a recovered request", a_recovered_request })
