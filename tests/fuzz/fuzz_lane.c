@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A hostile peer against the state machines of both ends, over memory links: the input is a script of what it sends, how
- * its bytes are cut, when it hangs up and how time passes. Promises: nothing outside the published range (server) or the
- * READ's range (client) is ever written, ended operations touch nothing, everything ends, counts come back to zero. */
+ * A hostile peer against the state machines of both ends, over memory links: the input is a script of what it sends,
+ * how its bytes are cut, when it hangs up and how time passes. Promises: nothing outside the published range (server)
+ * or the READ's range (client) is ever written, ended operations touch nothing, everything ends, counts come back to
+ * zero. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,7 +136,8 @@ static void fuzz_server(struct script *s)
 	int link[LINKS] = { -1, -1, -1 };
 	uint64_t id[LINKS] = { 0 };
 	struct rig_memory m = rig_memory(MEMORY, FILL);
-	struct dp_segment *seg = rig_publish(&rig.b, 0, &m, 1, SHR_RIGHT_REMOTE_READ | SHR_RIGHT_REMOTE_WRITE, SHR_ACCESS_PEERS);
+	struct dp_segment *seg =
+		rig_publish(&rig.b, 0, &m, 1, SHR_RIGHT_REMOTE_READ | SHR_RIGHT_REMOTE_WRITE, SHR_ACCESS_PEERS);
 	seg->buffers[0].base = m.base + FIRST;
 	seg->buffers[0].bytes = PART;
 	rig.b.verdict_later = next(s) & 1;
@@ -179,7 +181,12 @@ static void send_answer(struct script *s, int link, uint64_t *id)
 	mem_push(link, 1, b, sizeof b);
 }
 
-struct client { struct rig_attempt ra[ATTEMPTS]; bool live[ATTEMPTS]; struct rig_memory memory; struct dp_remote *remote; };
+struct client {
+	struct rig_attempt ra[ATTEMPTS];
+	bool live[ATTEMPTS];
+	struct rig_memory memory;
+	struct dp_remote *remote;
+};
 
 static void reap(struct client *c)
 {

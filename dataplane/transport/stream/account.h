@@ -5,9 +5,11 @@
 
 #include "dataplane/transport/stream/stream.h"
 
-TN_STATIC_ASSERT((int)DP_FRAME_BAD_SIZE - 1 == (int)TN_FRAME_ERROR_INVALID_SIZE && (int)DP_FRAME_BAD_TICKET - 1 == (int)TN_FRAME_ERROR_TICKET &&
-                 (int)DP_FRAME_BAD_ID - 1 == (int)TN_FRAME_ERROR_REQUEST_ID_MISMATCH && (int)DP_FRAME_ERROR_CNT - 1 == (int)TN_FRAME_ERROR_CNT,
-                 "codec errors and the metric's label have the same order");
+TN_STATIC_ASSERT((int)DP_FRAME_BAD_SIZE - 1 == (int)TN_FRAME_ERROR_INVALID_SIZE &&
+			 (int)DP_FRAME_BAD_TICKET - 1 == (int)TN_FRAME_ERROR_TICKET &&
+			 (int)DP_FRAME_BAD_ID - 1 == (int)TN_FRAME_ERROR_REQUEST_ID_MISMATCH &&
+			 (int)DP_FRAME_ERROR_CNT - 1 == (int)TN_FRAME_ERROR_CNT,
+		 "codec errors and the metric's label have the same order");
 
 TN_INLINE void dp_account_event(struct dp_stream *s, unsigned op, unsigned event)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a byte-stream provider offers to lanes: kernel sockets (transport/tcp), later tent's own TCP, a memory pipe in
- * tests. The only thing lanes know about the network; resolved once at set-up. One instance per worker, all calls from
- * its thread, nothing blocks.
+ * tests. The only thing lanes know about the network; resolved once at set-up. One instance per worker, all calls
+ * from its thread, nothing blocks.
  *
- * Readiness is edge-like: after a short or refused read or write the provider calls poll.ready once that direction can
- * move again (EPOLLIN, EPOLLOUT), and when the other end closed or the connection died (EPOLLRDHUP, EPOLLHUP, EPOLLERR).
- * Extra calls are harmless. There is no per-operation change of interest. */
+ * Readiness is edge-like: after a short or refused read or write the provider calls poll.ready once that direction
+ * can move again (EPOLLIN, EPOLLOUT), and when the other end closed or the connection died (EPOLLRDHUP, EPOLLHUP,
+ * EPOLLERR). Extra calls are harmless. There is no per-operation change of interest. */
 #ifndef DP_STREAM_BYTES_H
 #define DP_STREAM_BYTES_H
 
@@ -33,8 +33,9 @@ struct dp_bytes_ops {
 	tn_status (*connected)(struct dp_bytes *b);
 	/* Take over an accepted socket; fd is the provider's from here, also on failure (then closed). */
 	tn_status (*adopt)(void *provider, struct dp_bytes *b, int fd, bool control);
-	/* Move bytes; cnt <= DP_BYTES_IOV_MAX. OK: *moved_out >= 1. AGAIN: nothing now. PATH_DOWN: closed or reset.
-	 * PATH_TIMEOUT: the connection gave up. NO_MEMORY: a page of the caller's buffer cannot be had; nothing moved. */
+	/* Move bytes; cnt <= DP_BYTES_IOV_MAX. OK: *moved_out >= 1. AGAIN: nothing now. CLOSED (readv): the other end
+	 * will send no more. PATH_DOWN: reset. PATH_TIMEOUT: the connection gave up. NO_MEMORY: a page of the caller's
+	 * buffer cannot be had; nothing moved. */
 	tn_status (*readv)(struct dp_bytes *b, const struct iovec *iov, uint32_t cnt, size_t *moved_out);
 	tn_status (*writev)(struct dp_bytes *b, const struct iovec *iov, uint32_t cnt, size_t *moved_out);
 	/* abort: drop what is unsent (RST); else what was written is still delivered. No ready() afterwards. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Life of attempts at the connecting side: accepted, failed, canceled, reported; and the only owner of the law of the
- * ambiguous WRITE: a slice whose first byte may have left and whose answer is missing keeps its attempt until the path is
- * fenced or the deadline passes. Transport step of the flow; worker thread only. */
+ * ambiguous WRITE: a slice whose first byte may have left and whose answer is missing keeps its attempt until the
+ * path is fenced or the deadline passes. Transport step of the flow; worker thread only. */
 #include "common/assert.h"
 #include "common/bits.h"
 #include "dataplane/transport/stream/account.h"
@@ -14,15 +14,19 @@ TN_INLINE struct dp_stream *stream_of(struct dp_transport *t) { return tn_contai
 
 static struct tn_list *run_list(struct dp_path *p, const struct dp_attempt *a)
 {
-	return &p->run[a->priority < TN_PRIORITY_CNT ? a->priority : TN_PRIORITY_LOW][a->bytes > DP_STREAM_SMALL_ATTEMPT];
+	return &p->run[a->priority < TN_PRIORITY_CNT ? a->priority : TN_PRIORITY_LOW]
+		      [a->bytes > DP_STREAM_SMALL_ATTEMPT];
 }
 
 void dp_client_place(struct dp_xfer *x, enum dp_xfer_place to)
 {
 	struct dp_path *p = x->path;
-	struct tn_list *lists[] = {
-		[DP_XFER_NOWHERE] = NULL, [DP_XFER_RUN] = run_list(p, x->attempt), [DP_XFER_PARKED] = &p->parked,
-		[DP_XFER_FENCING] = &p->fencing, [DP_XFER_CANCELING] = &p->stream->canceling, [DP_XFER_DONE] = &p->stream->done };
+	struct tn_list *lists[] = { [DP_XFER_NOWHERE] = NULL,
+				    [DP_XFER_RUN] = run_list(p, x->attempt),
+				    [DP_XFER_PARKED] = &p->parked,
+				    [DP_XFER_FENCING] = &p->fencing,
+				    [DP_XFER_CANCELING] = &p->stream->canceling,
+				    [DP_XFER_DONE] = &p->stream->done };
 	if (x->place != DP_XFER_NOWHERE)
 		tn_list_unlink(&x->attempt->t_link);
 	p->queued += (to == DP_XFER_RUN) - (uint32_t)(x->place == DP_XFER_RUN);
@@ -71,7 +75,8 @@ static void report(struct dp_xfer *x)
 	unsigned outcome = outcome_of(r.status);
 	dp_account_event(s, a->op, events[outcome]);
 	if (x->start_ns != 0)
-		tn_hist_observe(s->metrics, TN_H3(STREAM_ATTEMPT_LATENCY_US, s->kind, a->op, outcome), dp_stream_now(s) - x->start_ns);
+		tn_hist_observe(s->metrics, TN_H3(STREAM_ATTEMPT_LATENCY_US, s->kind, a->op, outcome),
+				dp_stream_now(s) - x->start_ns);
 	else
 		dp_account_depth(s, -1);
 	dp_account_admitted(s, -1, a->bytes);
@@ -81,7 +86,7 @@ static void report(struct dp_xfer *x)
 	dp_attempt_done(s->base.worker, a, &r);
 }
 
-/* Nothing of it is on a lane or in doubt, and nothing more will be: it is over, to be reported at the next safe point. */
+/* Nothing of it is on a lane or in doubt, and nothing more will be: it is over, reported at the next safe point. */
 void dp_client_settle(struct dp_xfer *x)
 {
 	struct dp_attempt *a = x->attempt;
@@ -162,7 +167,7 @@ enum dp_reach dp_stream_reach(const struct dp_transport *t, const struct dp_remo
 	return p->ready_cnt > 0 ? DP_REACH_READY : DP_REACH_CONNECT;
 }
 
-/* Index of the buffer that holds `off`, when the whole range lies in buffers that follow each other; else UINT32_MAX. */
+/* Index of the buffer that holds `off`, when all of the range lies in buffers that follow each other; or UINT32_MAX. */
 static uint32_t locate(const struct dp_remote *remote, uint64_t off, uint64_t bytes)
 {
 	uint32_t first = UINT32_MAX;
@@ -316,7 +321,8 @@ void dp_client_fail_queued(struct dp_path *p, tn_status status, uint8_t phase, u
 	for (unsigned prio = 0; prio < TN_PRIORITY_CNT; prio++)
 		for (unsigned size = 0; size < 2; size++)
 			while (!tn_list_empty(&p->run[prio][size])) {
-				struct dp_xfer *x = tn_list_first(&p->run[prio][size], struct dp_attempt, t_link)->t_priv;
+				struct dp_xfer *x =
+					tn_list_first(&p->run[prio][size], struct dp_attempt, t_link)->t_priv;
 				dp_client_fail(x, status, phase, reason);
 				dp_client_settle(x);
 			}

@@ -28,9 +28,9 @@ struct dp_hello {
 	/* not on the wire: what the accepting side found out, constant afterwards */
 	uint32_t peer_index;              /* index of the peer that the ticket belongs to */
 	char peer_name[TN_NAME_MAX];      /* its name, for access lists and notices */
-	tn_a32 *conn_cnt;                 /* accepted connections of that peer, counted by the accepting side; whoever closes
-	                                   * the socket subtracts one: tn_fetch_add32(conn_cnt, UINT32_MAX). Lives longer
-	                                   * than any lane; NULL: not counted */
+	tn_a32 *conn_cnt; /* accepted connections of that peer, counted by the accepting side; whoever closes
+			   * the socket subtracts one: tn_fetch_add32(conn_cnt, UINT32_MAX). Lives longer
+			   * than any lane; NULL: not counted */
 };
 
 /* Answer status; the enum's numbers are on the wire. */
@@ -58,9 +58,9 @@ struct dp_hello_answer {
 void dp_hello_encode(const struct dp_hello *hello, uint8_t out[static DP_HELLO_BYTES]);
 void dp_hello_answer_encode(const struct dp_hello_answer *answer, uint8_t out[static DP_HELLO_ANSWER_BYTES]);
 
-/* Check order: size, magic, version range (min <= max, not 0), identity (zero session, sender, ticket or epoch: BAD_TICKET),
- * frame size (BAD_LENGTH), zero tail (BAD_RESERVED). Anything but OK: close without an answer. *out is written only when OK;
- * its not-on-the-wire members are zeroed. */
+/* Check order: size, magic, version range (min <= max, not 0), identity (zero session, sender, ticket or epoch:
+ * BAD_TICKET), frame size (BAD_LENGTH), zero tail (BAD_RESERVED). Anything but OK: close without an answer. *out is
+ * written only when OK; its not-on-the-wire members are zeroed. */
 enum dp_frame_error dp_hello_decode(const uint8_t *buf, size_t len, struct dp_hello *out);
 /* Check order: size, magic, status, version (when accepted), frame size (when accepted), zero tail. */
 enum dp_frame_error dp_hello_answer_decode(const uint8_t *buf, size_t len, struct dp_hello_answer *out);

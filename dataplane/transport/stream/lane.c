@@ -96,7 +96,8 @@ static void sample(struct dp_lane *l)
 	if (!s->bytes->info(&l->bytes, &info))
 		return;
 	if (info.retrans_total > l->retrans_seen)
-		tn_counter_add(s->metrics, TN_C1(TCP_RETRANSMISSIONS_TOTAL, s->kind), info.retrans_total - l->retrans_seen);
+		tn_counter_add(s->metrics, TN_C1(TCP_RETRANSMISSIONS_TOTAL, s->kind),
+			       info.retrans_total - l->retrans_seen);
 	l->retrans_seen = info.retrans_total;
 	tn_hist_observe(s->metrics, TN_H1(TCP_SRTT_US, s->kind), info.srtt_ns);
 	tn_hist_observe(s->metrics, TN_H1(TCP_CWND_SEGMENTS, s->kind), info.cwnd_segments);
@@ -255,7 +256,8 @@ static bool rx_spill(struct dp_lane *l)
 	size_t m = TN_MIN(l->rx_left, l->rx_have - l->rx_pos);
 	if (m == 0)
 		return true;
-	if (l->rx_ptr != NULL && !dp_stream_spill(l->stream, l->rx_ptr, l->rx_buf + l->rx_pos, m) && !l->side->fault(l, false))
+	if (l->rx_ptr != NULL && !dp_stream_spill(l->stream, l->rx_ptr, l->rx_buf + l->rx_pos, m) &&
+	    !l->side->fault(l, false))
 		return false;
 	l->rx_pos += (uint32_t)m;
 	rx_advance(l, m);
@@ -329,6 +331,11 @@ static bool rx_once(struct dp_lane *l)
 	}
 	if (st == TN_NO_MEMORY && l->rx_left > 0 && l->side->fault(l, false))
 		return true;
+	if (st == TN_CLOSED) {
+		bool half = l->rx_have > 0 && l->rx_have < l->side->rx_hdr_bytes;
+		dp_lane_close(l, TN_PATH_DOWN, half ? DP_FRAME_BAD_SIZE : DP_FRAME_OK, false);
+		return false;
+	}
 	if (st != TN_OK) {
 		dp_lane_close(l, st == TN_NO_MEMORY ? TN_PATH_DOWN : st, DP_FRAME_OK, false);
 		return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One lane = one TCP connection: the send ring, the receive state machine and the states of a connection, the same for
- * both ends. What frames mean is the side's business (client.c, note.c: struct dp_lane_side of the connecting end;
- * server.c: of the accepting end). Worker thread only; no allocation, no copy of payload except the few bytes that arrive
- * in one read together with a header. */
+ * One lane = one TCP connection: the send ring, the receive state machine and the states of a connection, the same
+ * for both ends. What frames mean is the side's business (client.c, note.c: struct dp_lane_side of the connecting
+ * end; server.c: of the accepting end). Worker thread only; no allocation, no copy of payload except the few bytes
+ * that arrive in one read together with a header. */
 #ifndef DP_STREAM_LANE_H
 #define DP_STREAM_LANE_H
 
@@ -41,7 +41,7 @@ struct dp_xfer;
 struct dp_lane_op {
 	uint8_t *ptr;            /* client: local memory or note slot; server: registered memory of a READ */
 	uint64_t id, registration;
-	uint64_t offset;         /* client: within the buffer, or notice sequence; server: committed length of the answer */
+	uint64_t offset; /* client: within the buffer, or notice sequence; server: committed length of the answer */
 	uint32_t length;         /* payload bytes of the request or the answer */
 	uint16_t status;         /* server: enum dp_frame_status of the answer */
 	uint8_t op, flags;
@@ -62,14 +62,14 @@ struct dp_lane_side {
 	bool (*tx_ready)(const struct dp_lane_op *op);
 	void (*tx_first)(struct dp_lane *l, struct dp_lane_op *op); /* its first byte left */
 	void (*tx_whole)(struct dp_lane *l, struct dp_lane_op *op); /* its last byte left; may advance head */
-	/* How many bytes rx_buf may hold now, so that nothing but headers lands in it (or little else); 0 = do not read. */
+	/* How many bytes rx_buf may hold now, so that headers land in it and little else; 0 = do not read. */
 	uint32_t (*rx_want)(const struct dp_lane *l);
 	/* Can one more header be taken? */
 	bool (*rx_room)(const struct dp_lane *l);
 	/* One header; sets rx_left and rx_ptr when payload follows. Anything but OK closes the lane. */
 	enum dp_frame_error (*rx_header)(struct dp_lane *l, const uint8_t *hdr);
 	void (*rx_payload)(struct dp_lane *l);                      /* the payload is complete */
-	/* A page of registered memory could not be had: the rest of that payload is redirected; false = close the lane. */
+	/* A page of registered memory cannot be had: the rest of that payload is redirected; false = close the lane. */
 	bool (*fault)(struct dp_lane *l, bool tx);
 	/* The connection is over (already closed and out of its path). status says why. */
 	void (*closed)(struct dp_lane *l, tn_status status, enum dp_frame_error error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Notices and datagrams of the connecting side: small frames on the path's own control lane, which payload cannot crowd
- * out. Their bytes are copied into slots of the path, so the caller's memory is free at once and a deadline or cancel only
- * forgets who asked. Order is kept: the receiver drops a notice older than the last. Worker thread only. */
+ * Notices and datagrams of the connecting side: small frames on the path's own control lane, which payload cannot
+ * crowd out. Their bytes are copied into slots of the path, so the caller's memory is free at once and a deadline or
+ * cancel only forgets who asked. Order is kept: the receiver drops a notice older than the last. Worker thread only. */
 #include "common/assert.h"
 #include "common/clock.h"
 #include "dataplane/transport/stream/account.h"
@@ -11,7 +11,10 @@
 
 TN_INLINE struct dp_stream *stream_of(struct dp_transport *t) { return tn_container_of(t, struct dp_stream, base); }
 
-static struct dp_small *slot_at(struct dp_path *p, uint32_t pos) { return &p->small[pos & (DP_STREAM_SMALL_SLOTS - 1)]; }
+static struct dp_small *slot_at(struct dp_path *p, uint32_t pos)
+{
+	return &p->small[pos & (DP_STREAM_SMALL_SLOTS - 1)];
+}
 
 static uint8_t *slot_bytes(struct dp_path *p, uint32_t pos)
 {
@@ -28,7 +31,8 @@ static void enqueue(struct dp_path *p, const struct dp_small *what, const void *
 	dp_path_dirty(p);
 }
 
-tn_status dp_stream_note_send(struct dp_transport *t, struct dp_request *r, const struct dp_remote *remote, uint64_t seq)
+tn_status dp_stream_note_send(struct dp_transport *t, struct dp_request *r, const struct dp_remote *remote,
+			      uint64_t seq)
 {
 	struct dp_path *p = remote->local ? NULL : dp_path_of(stream_of(t), remote->peer_index);
 	if (p == NULL || remote->buffer_cnt == 0)
@@ -64,7 +68,9 @@ tn_status dp_stream_datagram_send(struct dp_transport *t, uint32_t peer_index, c
 		return TN_INVALID;
 	if (p->small_tail - p->small_head >= DP_STREAM_SMALL_SLOTS)
 		return TN_AGAIN;
-	struct dp_small slot = { .deadline_ns = dp_stream_now(s) + DATAGRAM_TTL_NS, .length = len, .op = DP_FRAME_DATAGRAM };
+	struct dp_small slot = { .deadline_ns = dp_stream_now(s) + DATAGRAM_TTL_NS,
+				 .length = len,
+				 .op = DP_FRAME_DATAGRAM };
 	enqueue(p, &slot, bytes);
 	return TN_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Connections of the connecting side to one peer: which lanes are open, when to connect and when not (back-off, one round
- * over the peer's addresses, single-flight refresh of session and ticket), HELLO, and the path epoch: a broken path
- * closes all its lanes and comes back with a higher epoch, whose acceptance is the fence. Worker thread only. */
+ * Connections of the connecting side to one peer: which lanes are open, when to connect and when not (back-off, one
+ * round over the peer's addresses, single-flight refresh of session and ticket), HELLO, and the path epoch: a broken
+ * path closes all its lanes and comes back with a higher epoch, whose acceptance is the fence. Worker thread only. */
 #include "common/assert.h"
 #include "common/bits.h"
 #include "common/clock.h"
@@ -21,7 +21,8 @@ struct dp_path *dp_path_of(const struct dp_stream *s, uint32_t peer_index)
 
 void dp_path_init(struct dp_path *p, struct dp_stream *s, uint32_t peer_index)
 {
-	*p = (struct dp_path){ .stream = s, .peer_index = peer_index, .epoch = 1, .wait_ns = UINT64_MAX, .refresh_why = TN_PATH_DOWN };
+	*p = (struct dp_path){ .stream = s, .peer_index = peer_index, .epoch = 1, .wait_ns = UINT64_MAX };
+	p->refresh_why = TN_PATH_DOWN;
 	for (unsigned prio = 0; prio < TN_PRIORITY_CNT; prio++) {
 		tn_list_init(&p->run[prio][0]);
 		tn_list_init(&p->run[prio][1]);
@@ -54,7 +55,7 @@ static void ask_refresh(struct dp_path *p, tn_status why, bool hold)
 	uint64_t now = dp_stream_now(s);
 	p->refresh_why = why;
 	p->hold |= hold;
-	if (now >= p->refresh_ns) {
+	if (now >= p->refresh_ns && s->base.up) {
 		dp_worker_peer_refresh(s->base.worker, p->peer_index);
 		p->refresh_ns = now + backoff(s, ++p->refresh_cnt, REFRESH_MIN_NS, REFRESH_MAX_NS);
 	}
@@ -65,7 +66,7 @@ static void ask_refresh(struct dp_path *p, tn_status why, bool hold)
 static void told_up(struct dp_path *p)
 {
 	bool up = p->ready_cnt > 0;
-	if (up == p->up)
+	if (up == p->up || !p->stream->base.up) /* not while the transport is taken down */
 		return;
 	p->up = up;
 	dp_worker_lane_state(p->stream->base.worker, p->stream->base.ops->kind, p->peer_index, up);
@@ -219,6 +220,7 @@ enum dp_frame_error dp_path_answer(struct dp_lane *l, const uint8_t *bytes)
 	p->opening_cnt--;
 	p->round = 0;
 	p->refresh_cnt = 0;
+	p->refresh_why = TN_PATH_DOWN;
 	if (!l->control) {
 		p->ready_cnt++;
 		p->wait_ns = UINT64_MAX;
@@ -338,7 +340,8 @@ uint64_t dp_path_lane_sweep(struct dp_lane *l, uint64_t now_ns)
 		dp_lane_close(l, TN_OK, DP_FRAME_OK, false);
 		return UINT64_MAX;
 	}
-	uint64_t due = TN_MIN(l->limit_ns, l->moved_ns + (working || !l->greeted ? c->progress_timeout_ns : c->idle_timeout_ns));
+	uint64_t due = TN_MIN(l->limit_ns,
+			      l->moved_ns + (working || !l->greeted ? c->progress_timeout_ns : c->idle_timeout_ns));
 	if (now_ns < due)
 		return due;
 	if (working || !l->greeted)
@@ -353,7 +356,8 @@ uint64_t dp_path_sweep(struct dp_path *p, uint64_t now_ns)
 	if (now_ns >= p->wait_ns) {
 		tn_status why = p->refresh_why;
 		p->wait_ns = UINT64_MAX;
-		dp_client_fail_queued(p, why, TN_PHASE_CONNECT, why == TN_PATH_PROTOCOL ? TN_REASON_PROTOCOL : TN_REASON_UNAVAILABLE);
+		dp_client_fail_queued(p, why, TN_PHASE_CONNECT,
+				      why == TN_PATH_PROTOCOL ? TN_REASON_PROTOCOL : TN_REASON_UNAVAILABLE);
 	}
 	uint64_t next = TN_MIN(dp_client_sweep(p, now_ns), dp_note_sweep(p, now_ns));
 	if (p->hold && (data_wanted(p) || control_wanted(p)) && now_ns >= p->refresh_ns)

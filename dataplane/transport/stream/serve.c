@@ -33,7 +33,7 @@ static bool allowed(struct dp_lane *l, const struct dp_segment *seg)
 	return l->allowed;
 }
 
-/* The memory that a READ or WRITE names, or NULL and the refusal. Access first: a stranger to the segment learns nothing. */
+/* The memory that a READ or WRITE names, or NULL and the refusal. Access first: who may not use it learns nothing. */
 static uint8_t *target(struct dp_lane *l, const struct dp_frame_req *q, uint32_t right, tn_handle *segment_out,
                        uint16_t *status_out)
 {
@@ -130,7 +130,8 @@ static void end_note(struct dp_lane *l)
 
 static void end_datagram(struct dp_lane *l)
 {
-	tn_status st = dp_worker_datagram_in(l->stream->base.worker, l->hello.peer_index, l->datagram, (uint32_t)l->rx_req.length);
+	tn_status st = dp_worker_datagram_in(l->stream->base.worker, l->hello.peer_index, l->datagram,
+					     (uint32_t)l->rx_req.length);
 	answer(l, st == TN_OK ? DP_FRAME_ST_OK : DP_FRAME_ST_INBOX_FULL);
 }
 
@@ -270,8 +271,18 @@ void dp_serve_revoke(struct dp_lane *l)
 }
 
 const struct dp_lane_side dp_server_side = {
-	.rx_hdr_bytes = DP_FRAME_REQ_BYTES, .tx_hdr_bytes = DP_FRAME_RSP_BYTES, .metric = TN_SIDE_SERVER,
-	.tx_header = tx_header, .tx_payload = tx_payload, .tx_ready = tx_ready, .tx_first = tx_first, .tx_whole = tx_whole,
-	.rx_want = rx_want, .rx_room = rx_room, .rx_header = rx_header, .rx_payload = rx_payload, .fault = fault,
+	.rx_hdr_bytes = DP_FRAME_REQ_BYTES,
+	.tx_hdr_bytes = DP_FRAME_RSP_BYTES,
+	.metric = TN_SIDE_SERVER,
+	.tx_header = tx_header,
+	.tx_payload = tx_payload,
+	.tx_ready = tx_ready,
+	.tx_first = tx_first,
+	.tx_whole = tx_whole,
+	.rx_want = rx_want,
+	.rx_room = rx_room,
+	.rx_header = rx_header,
+	.rx_payload = rx_payload,
+	.fault = fault,
 	.closed = dp_server_closed, /* connected, answer: of the other side only */
 };

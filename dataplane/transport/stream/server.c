@@ -11,9 +11,10 @@
 
 #define REVOKE_GRACE_NS TN_NS_PER_S /* for running operations on a withdrawn segment */
 #define TOKEN_SLOT_BITS 8u          /* slot | lane << 8 | serial << 25; below 2^56 */
-#define TOKEN_LANE_BITS 17u
+#define TOKEN_LANE_BITS 17u         /* DP_STREAM_LANES_MAX */
 #define TOKEN_SERIAL_BITS 31u
-TN_STATIC_ASSERT(DP_LANE_OPS == 1u << TOKEN_SLOT_BITS, "a slot fits its bits");
+TN_STATIC_ASSERT(DP_LANE_OPS == 1u << TOKEN_SLOT_BITS && DP_STREAM_LANES_MAX == 1u << TOKEN_LANE_BITS,
+		 "tokens have room");
 
 TN_INLINE struct dp_stream *stream_of(struct dp_transport *t) { return tn_container_of(t, struct dp_stream, base); }
 
@@ -53,8 +54,8 @@ static void source_put(struct dp_stream *s, struct dp_source *src)
 	tn_list_push_back(&s->free_sources, &src->link);
 }
 
-/* Close all its lanes; the source is gone afterwards. Bytes that were not read yet are dropped by the kernel, so nothing
- * of them can land any more. */
+/* Close all its lanes; the source is gone afterwards. Bytes that were not read yet are dropped by the kernel, so
+ * nothing of them can land any more. */
 static void source_close(struct dp_source *src)
 {
 	struct dp_lane *l;
@@ -131,7 +132,8 @@ static uint16_t accept_lane(struct dp_stream *s, int fd, const struct dp_hello *
 	}
 	if (src == NULL)
 		src = source_get(s, h);
-	struct dp_lane *l = src != NULL ? dp_stream_lane_get(s, &dp_server_side, DP_LANE_READY) : NULL;
+	bool room = src != NULL && s->server_cnt < s->cfg.server_lanes;
+	struct dp_lane *l = room ? dp_stream_lane_get(s, &dp_server_side, DP_LANE_READY) : NULL;
 	if (l == NULL) {
 		if (src != NULL && tn_list_empty(&src->lanes))
 			source_put(s, src);
@@ -140,6 +142,7 @@ static uint16_t accept_lane(struct dp_stream *s, int fd, const struct dp_hello *
 	l->hello = *h;
 	memset(&l->hello.ticket, 0, sizeof l->hello.ticket);
 	l->source = src;
+	s->server_cnt++;
 	tn_list_push_back(&src->lanes, &l->source_link);
 	l->control = h->lane == DP_HELLO_LANE_CONTROL;
 	l->index = h->lane;
@@ -167,7 +170,7 @@ void dp_stream_lane_adopt(struct dp_transport *t, int fd, struct dp_hello *hello
 		refuse(s, fd, hello, status);
 		uncount(hello);
 	}
-	memset(&hello->ticket, 0, sizeof hello->ticket);
+	explicit_bzero(&hello->ticket, sizeof hello->ticket);
 	free(hello);
 }
 
@@ -182,6 +185,7 @@ void dp_server_closed(struct dp_lane *l, tn_status status, enum dp_frame_error e
 	l->rx_left = 0;
 	l->rx_segment = 0;
 	uncount(&l->hello);
+	l->stream->server_cnt--;
 	tn_list_unlink(&l->source_link);
 	if (tn_list_empty(&src->lanes))
 		source_put(l->stream, src);
@@ -265,7 +269,8 @@ void dp_stream_note_verdict(struct dp_transport *t, uint64_t token, tn_status ve
 		return;
 	struct dp_lane *l = &s->lanes[index];
 	struct dp_lane_op *op = &l->ops[slot];
-	if (!dp_lane_open(l) || l->source == NULL || dp_serve_token(l, slot) != token || !(op->flags & DP_LANE_OP_WAITING))
+	if (!dp_lane_open(l) || l->source == NULL || dp_serve_token(l, slot) != token ||
+	    !(op->flags & DP_LANE_OP_WAITING))
 		return; /* the lane is gone: nobody to tell */
 	op->status = dp_serve_verdict(verdict);
 	op->flags &= (uint8_t)~DP_LANE_OP_WAITING;

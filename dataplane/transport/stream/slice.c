@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Attempts on lanes: cut into slices that lanes take one by one (by priority, small attempts not behind large ones, none
- * with all of a lane), sent as requests, answers matched in order. The table of the connecting side of a lane is here.
- * Transport step of the flow; worker thread only. */
+ * Attempts on lanes: cut into slices that lanes take one by one (by priority, small attempts not behind large ones,
+ * none with all of a lane), sent as requests, answers matched in order. The table of the connecting side of a lane is
+ * here. Transport step of the flow; worker thread only. */
 #include "common/assert.h"
 #include "dataplane/transport/stream/account.h"
 
@@ -35,7 +35,8 @@ static struct dp_lane *pick_lane(struct dp_path *p)
 		struct dp_lane *l = p->lanes[i];
 		if (l == NULL || l->state != DP_LANE_READY || dp_lane_room(l) == 0)
 			continue;
-		if (l->tx_backlog >= l->frame_bytes || (l->out_bytes > 0 && l->out_bytes + l->frame_bytes > c->lane_window_bytes))
+		if (l->tx_backlog >= l->frame_bytes ||
+		    (l->out_bytes > 0 && l->out_bytes + l->frame_bytes > c->lane_window_bytes))
 			continue;
 		if (best == NULL || l->out_bytes < best->out_bytes)
 			best = l;
@@ -263,7 +264,8 @@ static bool fault(struct dp_lane *l, bool tx)
 	if (tx)
 		op->flags |= DP_LANE_OP_ZEROS; /* a failed WRITE leaves its range undefined anyway */
 	if (x != NULL)
-		dp_client_fail(x, TN_NO_MEMORY, TN_PHASE_POST, TN_REASON_MR_ERROR); /* drops or redirects this one, too */
+		dp_client_fail(x, TN_NO_MEMORY, TN_PHASE_POST,
+			       TN_REASON_MR_ERROR); /* drops or redirects this one, too */
 	if (!tx)
 		l->rx_ptr = NULL;
 	if (x != NULL)
@@ -272,8 +274,20 @@ static bool fault(struct dp_lane *l, bool tx)
 }
 
 const struct dp_lane_side dp_client_side = {
-	.rx_hdr_bytes = DP_FRAME_RSP_BYTES, .tx_hdr_bytes = DP_FRAME_REQ_BYTES, .metric = TN_SIDE_CLIENT,
-	.tx_header = tx_header, .tx_payload = tx_payload, .tx_ready = tx_ready, .tx_first = tx_first, .tx_whole = tx_whole,
-	.rx_want = rx_want, .rx_room = rx_room, .rx_header = rx_header, .rx_payload = rx_payload, .fault = fault,
-	.closed = dp_path_closed, .connected = dp_path_connected, .answer = dp_path_answer,
+	.rx_hdr_bytes = DP_FRAME_RSP_BYTES,
+	.tx_hdr_bytes = DP_FRAME_REQ_BYTES,
+	.metric = TN_SIDE_CLIENT,
+	.tx_header = tx_header,
+	.tx_payload = tx_payload,
+	.tx_ready = tx_ready,
+	.tx_first = tx_first,
+	.tx_whole = tx_whole,
+	.rx_want = rx_want,
+	.rx_room = rx_room,
+	.rx_header = rx_header,
+	.rx_payload = rx_payload,
+	.fault = fault,
+	.closed = dp_path_closed,
+	.connected = dp_path_connected,
+	.answer = dp_path_answer,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Life of a stream transport, its round of progress (receive, cut slices, send, report) and its timers; see stream.h. All
- * memory is reserved here, at set-up, and only touched as lanes come into use. Worker thread only. */
+ * Life of a stream transport, its round of progress (receive, cut slices, send, report) and its timers; see stream.h.
+ * All memory is reserved here, at set-up, and only touched as lanes come into use. Worker thread only. */
 #include "dataplane/transport/stream/stream.h"
 
 #include <fcntl.h>
@@ -49,7 +49,6 @@ static void release(const void *p, size_t bytes)
 static bool reserve_all(struct dp_stream *s)
 {
 	const struct dp_stream_cfg *c = &s->cfg;
-	s->lane_cap = c->peer_cnt * (c->lanes_per_peer + 1) + c->server_lanes;
 	s->lanes = reserve((size_t)s->lane_cap * sizeof *s->lanes, PROT_READ | PROT_WRITE);
 	s->small = reserve((size_t)c->peer_cnt * DP_STREAM_SMALL_BYTES, PROT_READ | PROT_WRITE);
 	s->paths = reserve((size_t)c->peer_cnt * sizeof *s->paths, PROT_READ | PROT_WRITE);
@@ -97,6 +96,9 @@ tn_status dp_stream_new(struct dp_worker *w, const struct dp_transport_ops *ops,
 	init_lists(s);
 	uint64_t seed = 0;
 	tn_status st = tn_rand_os(&seed, sizeof seed);
+	s->lane_cap = s->cfg.peer_cnt * (s->cfg.lanes_per_peer + 1) + s->cfg.server_lanes;
+	if (st == TN_OK && s->lane_cap > DP_STREAM_LANES_MAX)
+		st = TN_LIMIT;
 	if (st == TN_OK && !reserve_all(s))
 		st = TN_NO_MEMORY;
 	if (st == TN_OK && pipe2(s->spill, O_NONBLOCK | O_CLOEXEC) != 0)
@@ -207,7 +209,8 @@ static uint32_t serve_lanes(struct dp_stream *s, struct tn_list *from, bool rx)
 	tn_list_init(&round);
 	tn_list_splice_back(&round, from);
 	for (struct tn_list *node; (node = tn_list_pop_front(&round)) != NULL;) {
-		struct dp_lane *l = rx ? tn_list_entry(node, struct dp_lane, rx_link) : tn_list_entry(node, struct dp_lane, tx_link);
+		struct dp_lane *l = rx ? tn_list_entry(node, struct dp_lane, rx_link)
+				       : tn_list_entry(node, struct dp_lane, tx_link);
 		struct dp_path *p = l->path;
 		calls += rx ? dp_lane_receive(l) : dp_lane_transmit(l);
 		dp_lane_kick(l);
@@ -271,5 +274,6 @@ uint64_t dp_stream_next_timer_ns(const struct dp_transport *t)
 bool dp_stream_busy(const struct dp_transport *t)
 {
 	const struct dp_stream *s = tn_container_of((struct dp_transport *)(uintptr_t)t, struct dp_stream, base);
-	return !tn_list_empty(&s->rx) || !tn_list_empty(&s->tx) || !tn_list_empty(&s->dirty) || !tn_list_empty(&s->done);
+	return !tn_list_empty(&s->rx) || !tn_list_empty(&s->tx) || !tn_list_empty(&s->dirty) ||
+	       !tn_list_empty(&s->done);
 }

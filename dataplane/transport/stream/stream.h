@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Inside of the framed stream transports: one struct dp_stream per (worker, kind) with its lanes, its paths to peers
- * (client.c, path.c, note.c) and the sources that send to us (server.c). Private to transport/stream and to the kinds built
- * on it (transport/tcp), which bring a byte-stream provider and get a complete ops table out of these functions. */
+ * (client.c, path.c, note.c) and the sources that send to us (server.c). Private to transport/stream and to the kinds
+ * built on it (transport/tcp), which bring a byte-stream provider and get a complete ops table out of these
+ * functions. */
 #ifndef DP_STREAM_STREAM_H
 #define DP_STREAM_STREAM_H
 
@@ -12,6 +13,7 @@
 #define DP_PATH_LANES_MAX 16u
 #define DP_STREAM_SMALL_SLOTS 32u /* notices and datagrams in flight on one control lane; power of two */
 #define DP_STREAM_SMALL_BYTES (DP_STREAM_SMALL_SLOTS * DP_FRAME_NOTE_MAX)
+#define DP_STREAM_LANES_MAX (1u << 17)
 #define DP_STREAM_SCRATCH_BYTES (64u * 1024u)
 #define DP_STREAM_SMALL_ATTEMPT (64u * 1024u) /* attempts up to this are not stuck behind larger ones */
 
@@ -35,7 +37,7 @@ struct dp_xfer {
 	uint64_t cancel_ns;           /* CANCELING: when it is left to itself */
 	uint64_t out_bytes;           /* of its slices on lanes, unanswered */
 	uint32_t buffer;              /* index of the remote buffer that t_next is in */
-	uint32_t ambiguous;           /* WRITE slices that may have left on lanes that are closed; waits for the fence */
+	uint32_t ambiguous; /* WRITE slices that may have left on lanes that are closed; waits for the fence */
 	uint8_t place;                /* enum dp_xfer_place */
 	bool failed, canceled;
 	bool committed;               /* a slice of it was answered OK */
@@ -58,7 +60,7 @@ struct dp_path {
 	uint32_t peer_index, epoch;
 	struct dp_lane *lanes[DP_PATH_LANES_MAX]; /* NULL = closed */
 	struct dp_lane *control;
-	struct tn_list run[TN_PRIORITY_CNT][2];   /* attempts with bytes not yet cut: [0] small, [1] large; via t_link */
+	struct tn_list run[TN_PRIORITY_CNT][2]; /* attempts with bytes not yet cut: [0] small, [1] large; via t_link */
 	uint8_t turn[TN_PRIORITY_CNT];            /* small ones served since the last large one */
 	struct tn_list parked;                    /* have as much on lanes as one may have */
 	struct tn_list fencing;                   /* failed with ambiguous slices */
@@ -113,8 +115,9 @@ struct dp_stream {
 	uint8_t *scratch;          /* discarded payload lands here */
 	const uint8_t *zeros;      /* DP_FRAME_BYTES_MAX of them, read-only */
 	int spill[2];              /* pipe: the kernel copies, so a bad page of a client is an error and not a signal */
-	uint32_t lane_cap, admitted;
-	uint32_t lane_fresh, source_fresh, xfer_fresh; /* slots below were used before; those above were never touched */
+	uint32_t lane_cap, server_cnt, admitted;
+	uint32_t lane_fresh, source_fresh,
+		xfer_fresh;                      /* slots below were used before; those above were never touched */
 	struct tn_list free_lanes, live, rx, tx; /* lanes */
 	struct tn_list dirty;      /* paths */
 	struct tn_list sources, free_sources;
@@ -184,7 +187,8 @@ void dp_path_connected(struct dp_lane *l);                                      
 enum dp_frame_error dp_path_answer(struct dp_lane *l, const uint8_t *bytes);         /* dp_client_side.answer */
 
 /* ---- note.c: the client's control lane ---- */
-tn_status dp_stream_note_send(struct dp_transport *t, struct dp_request *r, const struct dp_remote *remote, uint64_t seq);
+tn_status dp_stream_note_send(struct dp_transport *t, struct dp_request *r, const struct dp_remote *remote,
+			      uint64_t seq);
 void dp_stream_note_cancel(struct dp_transport *t, struct dp_request *r);
 tn_status dp_stream_datagram_send(struct dp_transport *t, uint32_t peer_index, const void *bytes, uint32_t len);
 void dp_note_pump(struct dp_path *p);
@@ -205,11 +209,13 @@ uint64_t dp_server_sweep(struct dp_lane *l, uint64_t now_ns);
 void dp_serve_revoke(struct dp_lane *l);
 
 /* Everything of the ops table that does not depend on the kind. */
-#define DP_STREAM_OPS \
-	.destroy = dp_stream_destroy, .reach = dp_stream_reach, .submit = dp_stream_submit, .progress = dp_stream_progress, \
-	.cancel = dp_stream_cancel, .next_timer_ns = dp_stream_next_timer_ns, .busy = dp_stream_busy, \
-	.peer_set = dp_stream_peer_set, .segment_busy = dp_stream_segment_busy, .segment_revoke = dp_stream_segment_revoke, \
-	.lane_adopt = dp_stream_lane_adopt, .fence = dp_stream_fence, .note_send = dp_stream_note_send, \
-	.note_cancel = dp_stream_note_cancel, .note_verdict = dp_stream_note_verdict, .datagram_send = dp_stream_datagram_send, .lane_cnt = dp_stream_lane_cnt
+#define DP_STREAM_OPS                                                                                                  \
+	.destroy = dp_stream_destroy, .reach = dp_stream_reach, .submit = dp_stream_submit,                            \
+	.progress = dp_stream_progress, .cancel = dp_stream_cancel, .next_timer_ns = dp_stream_next_timer_ns,          \
+	.busy = dp_stream_busy, .peer_set = dp_stream_peer_set, .segment_busy = dp_stream_segment_busy,                \
+	.segment_revoke = dp_stream_segment_revoke, .lane_adopt = dp_stream_lane_adopt, .fence = dp_stream_fence,      \
+	.note_send = dp_stream_note_send, .note_cancel = dp_stream_note_cancel,                                        \
+	.note_verdict = dp_stream_note_verdict, .datagram_send = dp_stream_datagram_send,                              \
+	.lane_cnt = dp_stream_lane_cnt
 
 #endif

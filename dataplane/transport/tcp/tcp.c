@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Transport `tcp`: the framed protocol over kernel sockets. This file is the byte-stream provider (every socket call of the
- * data lanes is here) and the ops table; all else is transport/stream. Sockets are registered once, edge-triggered: there
- * is no epoll_ctl per operation. Worker thread only. */
+ * Transport `tcp`: the framed protocol over kernel sockets. This file is the byte-stream provider (every socket call
+ * of the data lanes is here) and the ops table; all else is transport/stream. Sockets are registered once, edge-
+ * triggered: there is no epoll_ctl per operation. Worker thread only. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -131,7 +131,8 @@ static tn_status tcp_adopt(void *provider, struct dp_bytes *b, int fd, bool cont
 	struct sockaddr_storage self;
 	socklen_t len = sizeof self;
 	int flags = fcntl(fd, F_GETFL);
-	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 || getsockname(fd, (struct sockaddr *)&self, &len) != 0 ||
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
+	    getsockname(fd, (struct sockaddr *)&self, &len) != 0 ||
 	    !set_options(provider, fd, self.ss_family, control)) {
 		close(fd);
 		return TN_PATH_DOWN;
@@ -149,7 +150,7 @@ static tn_status tcp_readv(struct dp_bytes *b, const struct iovec *iov, uint32_t
 	if (n < 0)
 		return status_of(errno);
 	if (n == 0)
-		return TN_PATH_DOWN;
+		return TN_CLOSED;
 	*moved_out = (size_t)n;
 	return TN_OK;
 }
@@ -173,7 +174,8 @@ static void tcp_close(struct dp_bytes *b, bool abort)
 		return;
 	dp_worker_poll_del(b->worker, &b->poll);
 	if (abort)
-		(void)setsockopt(b->poll.fd, SOL_SOCKET, SO_LINGER, &(struct linger){ .l_onoff = 1 }, sizeof(struct linger));
+		(void)setsockopt(b->poll.fd, SOL_SOCKET, SO_LINGER, &(struct linger){ .l_onoff = 1 },
+				 sizeof(struct linger));
 	close(b->poll.fd);
 	b->poll.fd = -1;
 }

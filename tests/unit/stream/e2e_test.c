@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two instances of the tcp transport over loopback sockets: megabytes both ways with every byte verified, many operations
- * in flight, requests over several buffers, IPv6, restart of the receiver, no epoll_ctl per operation. */
+ * Two instances of the tcp transport over loopback sockets: megabytes both ways with every byte verified, many
+ * operations in flight, requests over several buffers, IPv6, restart of the receiver, no epoll_ctl per operation. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "tests/unit/cu.h"
 #include "tests/unit/stream/rig.h"
 
 #define MIB (1024u * 1024u)
+#define ALL_RIGHTS (SHR_RIGHT_REMOTE_READ | SHR_RIGHT_REMOTE_WRITE)
 
 static void move_all(bool ipv6, uint32_t buffers)
 {
 	static const char *const sets[] = { "transports/tcp/lanes_per_peer=3" };
 	rig_start_kernel(ipv6, sets, 1);
-	struct rig_memory far = rig_memory(24 * MIB + 5, 0), near = rig_memory(24 * MIB + 5, 0), back = rig_memory(24 * MIB + 5, 0);
-	struct dp_segment *seg = rig_publish(&rig.b, 0, &far, buffers, SHR_RIGHT_REMOTE_READ | SHR_RIGHT_REMOTE_WRITE, SHR_ACCESS_PEERS);
+	struct rig_memory far = rig_memory(24 * MIB + 5, 0), near = rig_memory(24 * MIB + 5, 0),
+			  back = rig_memory(24 * MIB + 5, 0);
+	struct dp_segment *seg = rig_publish(&rig.b, 0, &far, buffers, ALL_RIGHTS, SHR_ACCESS_PEERS);
 	struct dp_remote *remote = rig_remote(seg);
 	rig_pattern(near.base, near.bytes, 1);
 	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, near.bytes), TN_OK);
@@ -54,7 +58,7 @@ static void test_mixed(void)
 	enum { N = 64 };
 	rig_start_kernel(false, NULL, 0);
 	struct rig_memory far = rig_memory(N * 256u * 1024u, 0), near = rig_memory(N * 256u * 1024u, 0);
-	struct dp_segment *seg = rig_publish(&rig.b, 0, &far, 1, SHR_RIGHT_REMOTE_READ | SHR_RIGHT_REMOTE_WRITE, SHR_ACCESS_PEERS);
+	struct dp_segment *seg = rig_publish(&rig.b, 0, &far, 1, ALL_RIGHTS, SHR_ACCESS_PEERS);
 	struct dp_remote *remote = rig_remote(seg);
 	static struct rig_attempt ra[N];
 	for (unsigned round = 0; round < 4; round++) {
@@ -81,8 +85,86 @@ static void test_mixed(void)
 	rig_memory_free(&near);
 }
 
+/* Each end in a thread of its own, as in two processes: nothing but sockets (and the connection count) is shared. */
+static tn_a32 stop;
+
+static void *serve(void *arg)
+{
+	(void)arg;
+	while (!tn_load_relaxed32(&stop))
+		rig_step_worker(&rig.b);
+	return NULL;
+}
+
+static void test_threads(void)
+{
+	static struct rig_attempt ra[16];
+	pthread_t thread;
+	rig_start_kernel(false, NULL, 0);
+	struct rig_memory far = rig_memory(16 * MIB, 0), near = rig_memory(16 * MIB, 0);
+	struct dp_segment *seg = rig_publish(&rig.b, 0, &far, 1, ALL_RIGHTS, SHR_ACCESS_PEERS);
+	struct dp_remote *remote = rig_remote(seg);
+	rig_pattern(near.base, near.bytes, 3);
+	tn_store_relaxed32(&stop, 0);
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, serve, NULL), 0);
+	for (unsigned op = 0; op < 2; op++) {
+		uint64_t end = tn_now_ns() + 20 * TN_NS_PER_S;
+		for (unsigned i = 0; i < 16; i++) {
+			rig_attempt(&ra[i], op == 0 ? TN_OP_WRITE : TN_OP_READ, remote, i * MIB, near.base + i * MIB,
+				    MIB);
+			CU_ASSERT_EQUAL(rig_submit(&ra[i]), TN_OK);
+		}
+		for (unsigned i = 0; i < 16; i++) {
+			while (!ra[i].done && tn_now_ns() < end)
+				rig_step_worker(&rig.a);
+			CU_ASSERT(ra[i].done && ra[i].r.status == TN_OK);
+		}
+		if (op == 0)
+			memset(near.base, 0, near.bytes);
+	}
+	tn_store_relaxed32(&stop, 1);
+	pthread_join(thread, NULL);
+	CU_ASSERT(rig_pattern_is(near.base, near.bytes, 3));
+	rig_stop();
+	free(remote);
+	rig_memory_free(&far);
+	rig_memory_free(&near);
+}
+
+/* The receiver dies in the middle and comes back as another incarnation at another port: what was in doubt is settled
+ * by that, and the next attempts go there. */
+static void test_restart(void)
+{
+	struct rig_attempt ra;
+	rig_start_kernel(false, NULL, 0);
+	struct rig_memory far = rig_memory(64 * MIB, 0), near = rig_memory(64 * MIB, 0);
+	struct dp_segment *seg = rig_publish(&rig.b, 0, &far, 1, ALL_RIGHTS, SHR_ACCESS_PEERS);
+	struct dp_remote *remote = rig_remote(seg);
+	rig_attempt(&ra, TN_OP_WRITE, remote, 0, near.base, near.bytes);
+	CU_ASSERT_EQUAL(rig_submit(&ra), TN_OK);
+	for (unsigned i = 0; i < 100000 && ra.a.t_done < 4 * MIB; i++)
+		rig_step();
+	for (unsigned i = 0; i < 10; i++)
+		rig_step_worker(&rig.a); /* frames that b will never read */
+	CU_ASSERT_FATAL(!ra.done && ra.a.t_done >= 4 * MIB && ra.a.t_slices > 0);
+	rig_restart_b();
+	rig_until_count(&rig.a.peer_refreshes, 1, 3000); /* the old port refuses: the control thread is asked */
+	CU_ASSERT(!ra.done && rig.a.peer_refreshes >= 1);
+	rig_peer_set();
+	CU_ASSERT(rig_until(&ra.done, 3000));
+	CU_ASSERT(ra.r.status == TN_PATH_DOWN && ra.r.fenced && !ra.r.nothing_left);
+	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, near.bytes),
+			TN_OK); /* same registration in the rig */
+	rig_stop();
+	free(remote);
+	rig_memory_free(&far);
+	rig_memory_free(&near);
+}
+
 TN_TEST_MAIN("stream end to end",
 	{ "24 MiB there and back", test_ipv4 },
 	{ "over seven buffers", test_buffers },
 	{ "IPv6", test_ipv6 },
-	{ "mixed operations", test_mixed })
+	{ "mixed operations", test_mixed },
+	{ "two threads", test_threads },
+	{ "restart of the receiver", test_restart })

@@ -70,7 +70,8 @@ static void test_hello_refusals(void)
 	CU_ASSERT_EQUAL(decode_with(4, 0, 4), DP_FRAME_BAD_VERSION);
 	CU_ASSERT_EQUAL(decode_with(5, 9, 1), DP_FRAME_BAD_VERSION); /* min > max */
 	CU_ASSERT_EQUAL(decode_with(16, 0, 16), DP_FRAME_BAD_TICKET);
-	CU_ASSERT_EQUAL(decode_with(32, 0, 16), DP_FRAME_OK); /* receiver session not known yet: judged by the acceptor */
+	CU_ASSERT_EQUAL(decode_with(32, 0, 16),
+			DP_FRAME_OK); /* receiver session not known yet: judged by the acceptor */
 	CU_ASSERT_EQUAL(decode_with(48, 0, 32), DP_FRAME_BAD_TICKET);
 	CU_ASSERT_EQUAL(decode_with(80, 0, 16), DP_FRAME_BAD_TICKET);
 	CU_ASSERT_EQUAL(decode_with(96, 0, 4), DP_FRAME_BAD_TICKET);
@@ -82,7 +83,12 @@ static void test_hello_refusals(void)
 
 static void test_answer(void)
 {
-	struct dp_hello_answer a = { .version = 1, .status = DP_HELLO_ACCEPTED, .features = 0, .frame_bytes = 65536, .path_epoch = 7 }, back;
+	struct dp_hello_answer a = { .version = 1,
+				     .status = DP_HELLO_ACCEPTED,
+				     .features = 0,
+				     .frame_bytes = 65536,
+				     .path_epoch = 7 },
+			       back;
 	memset(a.session.b, 0x77, 16);
 	uint8_t b[DP_HELLO_ANSWER_BYTES];
 	dp_hello_answer_encode(&a, b);

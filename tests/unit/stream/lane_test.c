@@ -96,13 +96,15 @@ static void test_runs(void)
 		for (unsigned i = 0; i < N; i++) {
 			bool write = (cut + i) % 7 == 0;
 			rig_pattern((write ? near.base : far.base) + i * 256, 200, i + cut);
-			rig_attempt(&ra[i], write ? TN_OP_WRITE : TN_OP_READ, remote, i * 256, near.base + i * 256, 200);
+			rig_attempt(&ra[i], write ? TN_OP_WRITE : TN_OP_READ, remote, i * 256, near.base + i * 256,
+				    200);
 			CU_ASSERT_EQUAL_FATAL(rig_submit(&ra[i]), TN_OK);
 		}
 		for (unsigned i = 0; i < N; i++) {
 			CU_ASSERT_FATAL(rig_until(&ra[i].done, 5000));
 			CU_ASSERT(ra[i].r.status == TN_OK);
-			CU_ASSERT(rig_pattern_is(far.base + i * 256, 200, i + cut) && rig_pattern_is(near.base + i * 256, 200, i + cut));
+			CU_ASSERT(rig_pattern_is(far.base + i * 256, 200, i + cut) &&
+				  rig_pattern_is(near.base + i * 256, 200, i + cut));
 		}
 	}
 	end();
@@ -146,7 +148,8 @@ static void test_backlog(void)
 	struct dp_stream_cfg cfg = rig_cfg();
 	cfg.lane_window_bytes = 32768;
 	begin(NULL, 400000);
-	rig_stream(&rig.b)->cfg.lane_window_bytes = cfg.lane_window_bytes; /* the server allows less than the client asks */
+	rig_stream(&rig.b)->cfg.lane_window_bytes =
+		cfg.lane_window_bytes; /* the server allows less than the client asks */
 	rig_stream(&rig.a)->cfg.lane_window_bytes = 262144;
 	mem.pipe_max = 5000;
 	rig_pattern(far.base, 400000, 9);
@@ -259,7 +262,8 @@ static void test_hello_timeout(void)
 	pass(900 * TN_NS_PER_MS);
 	CU_ASSERT(!ra.done && open_ends(0) == 1);
 	pass(200 * TN_NS_PER_MS);
-	CU_ASSERT(ra.done && ra.r.phase == TN_PHASE_CONNECT && ra.r.reason == TN_REASON_UNAVAILABLE && ra.r.nothing_left);
+	CU_ASSERT(ra.done && ra.r.phase == TN_PHASE_CONNECT && ra.r.reason == TN_REASON_UNAVAILABLE &&
+		  ra.r.nothing_left);
 	CU_ASSERT(rig.a.peer_refreshes >= 1);
 	end();
 }

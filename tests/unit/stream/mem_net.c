@@ -128,7 +128,7 @@ static tn_status mem_readv(struct dp_bytes *b, const struct iovec *iov, uint32_t
 		moved += n;
 	}
 	if (moved == 0)
-		return p->fin && pipe_used(p) == 0 ? TN_PATH_DOWN : TN_AGAIN;
+		return p->fin && pipe_used(p) == 0 ? TN_CLOSED : TN_AGAIN;
 	if (pipe_used(p) > 0)
 		k->events[e] |= EPOLLIN; /* a cut read: more is there, the provider must call again */
 	if (k->wants_out[1 - e]) {
@@ -195,8 +195,15 @@ static bool mem_info(const struct dp_bytes *b, struct dp_bytes_info *out)
 }
 
 const struct dp_bytes_ops mem_bytes = {
-	.open = mem_open_provider, .shut = mem_shut, .connect = mem_connect, .connected = mem_connected, .adopt = mem_adopt,
-	.readv = mem_readv, .writev = mem_writev, .close = mem_close, .info = mem_info,
+	.open = mem_open_provider,
+	.shut = mem_shut,
+	.connect = mem_connect,
+	.connected = mem_connected,
+	.adopt = mem_adopt,
+	.readv = mem_readv,
+	.writev = mem_writev,
+	.close = mem_close,
+	.info = mem_info,
 };
 
 uint32_t mem_poll(void)

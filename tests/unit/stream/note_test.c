@@ -43,7 +43,9 @@ static void pass(uint64_t ns)
 
 static struct dp_request request(uint8_t *payload, uint32_t len)
 {
-	return (struct dp_request){ .note = payload, .sqe.note_len = len, .deadline_ns = rig.virtual_ns + 5 * TN_NS_PER_S };
+	return (struct dp_request){ .note = payload,
+				    .sqe.note_len = len,
+				    .deadline_ns = rig.virtual_ns + 5 * TN_NS_PER_S };
 }
 
 static tn_status note(struct dp_request *r, uint64_t seq) { return rig.a.t->ops->note_send(rig.a.t, r, remote, seq); }
@@ -57,11 +59,13 @@ static void test_delivery(void)
 {
 	static uint8_t text[4097] = "hello";
 	begin();
-	struct dp_request r1 = request(text, 6), r2 = request(NULL, 0), r3 = request(text, 4096), r4 = request(text, 4097);
+	struct dp_request r1 = request(text, 6), r2 = request(NULL, 0), r3 = request(text, 4096),
+			  r4 = request(text, 4097);
 	CU_ASSERT(note(&r1, 64) == TN_OK && note(&r2, 128) == TN_OK && note(&r3, 192) == TN_OK);
 	CU_ASSERT_EQUAL(note(&r4, 256), TN_TOO_BIG);
 	CU_ASSERT(rig_until_count(&rig.a.note_done_cnt, 3, 1000));
-	CU_ASSERT(rig.b.note_cnt == 3 && rig.b.notes[0].seq == 64 && rig.b.notes[1].len == 0 && rig.b.notes[2].len == 4096);
+	CU_ASSERT(rig.b.note_cnt == 3 && rig.b.notes[0].seq == 64 && rig.b.notes[1].len == 0 &&
+		  rig.b.notes[2].len == 4096);
 	CU_ASSERT(memcmp(rig.b.notes[0].payload, "hello", 6) == 0 && memcmp(rig.b.notes[2].payload, text, 4096) == 0);
 	CU_ASSERT_STRING_EQUAL(rig.b.notes[0].from, "host-a");
 	CU_ASSERT_EQUAL(rig.b.notes[0].segment, segment->handle);
@@ -140,7 +144,8 @@ static void test_nobody_there(void)
 	CU_ASSERT_FATAL(path->control != NULL && rig.b.note_cnt == 1);
 	mem.refuse = UINT32_MAX;
 	note(&r2, 2);
-	dp_lane_close(path->control, TN_PATH_DOWN, DP_FRAME_OK, true); /* r1 was sent: told so; r2 waits for a new lane */
+	dp_lane_close(path->control, TN_PATH_DOWN, DP_FRAME_OK,
+		      true); /* r1 was sent: told so; r2 waits for a new lane */
 	CU_ASSERT(rig.a.note_done_cnt == 1 && rig.a.note_done[0].r == &r1 && rig.a.note_done[0].status == TN_PATH_DOWN);
 	datagram(0, "old", 3);
 	pass(4 * TN_NS_PER_S);
@@ -177,7 +182,8 @@ static void test_bounds_and_order(void)
 	rig_steps(20);
 	CU_ASSERT(rig.a.note_done_cnt == 24 && rig.b.datagram_cnt == 1);
 	for (unsigned i = 0; i < 24; i++)
-		CU_ASSERT(rig.a.note_done[i].r == &r[i] && rig.a.note_done[i].status == (i % 2 ? TN_PERMISSION : TN_OK));
+		CU_ASSERT(rig.a.note_done[i].r == &r[i] &&
+			  rig.a.note_done[i].status == (i % 2 ? TN_PERMISSION : TN_OK));
 	end();
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The connecting side when things go wrong: the law of the ambiguous WRITE and its fence, tickets and sessions, cancel of
- * every kind, refusals of the receiver, memory that cannot be touched. */
+ * The connecting side when things go wrong: the law of the ambiguous WRITE and its fence, tickets and sessions,
+ * cancel of every kind, refusals of the receiver, memory that cannot be touched. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -175,7 +175,8 @@ static void test_half_committed(void)
 	CU_ASSERT_FATAL(!ra.done && ra.a.t_done > 0);
 	rig_withdraw(&rig.b, 0); /* the others find the registration stale */
 	CU_ASSERT(rig_until(&ra.done, 2000));
-	CU_ASSERT(ra.r.status == TN_STALE && ra.r.fenced && !ra.r.nothing_left && ra.r.reason == TN_REASON_STALE_GENERATION);
+	CU_ASSERT(ra.r.status == TN_STALE && ra.r.fenced && !ra.r.nothing_left &&
+		  ra.r.reason == TN_REASON_STALE_GENERATION);
 	CU_ASSERT(path->epoch == 1 && path->ready_cnt > 0);
 	end();
 }
@@ -371,7 +372,8 @@ static void test_cancel_half_sent(void)
 	mem.stall[1] = false;
 	CU_ASSERT(rig_until(&ra.done, 1000));
 	CU_ASSERT(ra.r.status == TN_CANCELED && !ra.r.nothing_left && ra.r.fenced && ra.r.bytes == 16384);
-	CU_ASSERT(rig_pattern_is(far.base, 16384, 3) && far.base[17000] == 0); /* one whole frame, nothing of the next */
+	CU_ASSERT(rig_pattern_is(far.base, 16384, 3) &&
+		  far.base[17000] == 0); /* one whole frame, nothing of the next */
 	CU_ASSERT(path->epoch == 1 && path->ready_cnt > 0);
 	end();
 }
@@ -450,7 +452,8 @@ static void test_access_list(void)
 	segment->peer_cnt = 2;
 	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 100), TN_PERMISSION);
 	remote->buffers[0].bytes = remote->bytes = 2000;
-	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 1000, near.base, 100), TN_PERMISSION); /* not even its size is told */
+	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 1000, near.base, 100),
+			TN_PERMISSION); /* not even its size is told */
 	strcpy(peers[1], "host-a");
 	segment->generation++;
 	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 100), TN_OK);
@@ -497,7 +500,8 @@ static void test_bad_memory_half_sent(void)
 	rig_attempt(&ra, TN_OP_WRITE, remote, 0, near.base, 16000);
 	rig_submit(&ra);
 	CU_ASSERT(rig_until(&ra.done, 1000));
-	CU_ASSERT(ra.r.status == TN_NO_MEMORY && ra.r.reason == TN_REASON_MR_ERROR && path->ready_cnt >= 1 && path->epoch == 1);
+	CU_ASSERT(ra.r.status == TN_NO_MEMORY && ra.r.reason == TN_REASON_MR_ERROR && path->ready_cnt >= 1 &&
+		  path->epoch == 1);
 	mem.bad = NULL;
 	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 16000), TN_OK);
 	end();
@@ -509,10 +513,14 @@ static void test_numbers(void)
 	for (unsigned i = 0; i < 300; i++)
 		CU_ASSERT_EQUAL(rig_move(i % 2 ? TN_OP_READ : TN_OP_WRITE, remote, 0, near.base, 100), TN_OK);
 	const unsigned k = TN_STREAM_TCP;
-	CU_ASSERT_EQUAL(rig_counter(&rig.a, TN_C3(STREAM_EVENTS_TOTAL, k, TN_OP_READ, TN_STREAM_EVENT_COMPLETED).cell), 150);
-	CU_ASSERT_EQUAL(rig_counter(&rig.a, TN_C3(STREAM_EVENTS_TOTAL, k, TN_OP_WRITE, TN_STREAM_EVENT_QUEUED).cell), 150);
-	CU_ASSERT_EQUAL(rig_counter(&rig.a, TN_C3(STREAM_EVENTS_TOTAL, k, TN_OP_WRITE, TN_STREAM_EVENT_ATTEMPT).cell), 150);
-	CU_ASSERT_EQUAL(rig_counter(&rig.a, TN_C3(STREAM_EVENTS_TOTAL, k, TN_OP_WRITE, TN_STREAM_EVENT_CONNECT_OK).cell), 1);
+	CU_ASSERT_EQUAL(rig_counter(&rig.a, TN_C3(STREAM_EVENTS_TOTAL, k, TN_OP_READ, TN_STREAM_EVENT_COMPLETED).cell),
+			150);
+	CU_ASSERT_EQUAL(rig_counter(&rig.a, TN_C3(STREAM_EVENTS_TOTAL, k, TN_OP_WRITE, TN_STREAM_EVENT_QUEUED).cell),
+			150);
+	CU_ASSERT_EQUAL(rig_counter(&rig.a, TN_C3(STREAM_EVENTS_TOTAL, k, TN_OP_WRITE, TN_STREAM_EVENT_ATTEMPT).cell),
+			150);
+	CU_ASSERT_EQUAL(
+		rig_counter(&rig.a, TN_C3(STREAM_EVENTS_TOTAL, k, TN_OP_WRITE, TN_STREAM_EVENT_CONNECT_OK).cell), 1);
 	CU_ASSERT_EQUAL(rig_counter(&rig.a, TN_G1(STREAM_QUEUE_DEPTH, k).cell), 0);
 	CU_ASSERT_EQUAL(rig_counter(&rig.a, TN_G1(STREAM_ADMITTED_BYTES, k).cell), 0);
 	CU_ASSERT_EQUAL(rig_counter(&rig.a, TN_G1(STREAM_BUSY_WORKERS, k).cell), 0);

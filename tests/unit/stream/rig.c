@@ -50,7 +50,8 @@ const struct dp_segment *dp_worker_segment(const struct dp_worker *w, tn_handle 
 
 const struct dp_peer *dp_worker_peer(const struct dp_worker *w, uint32_t index) { return index == 0 ? &w->peer : NULL; }
 
-const struct dp_buffer *dp_worker_registration(const struct dp_worker *w, uint64_t registration, const struct dp_segment **segment_out)
+const struct dp_buffer *dp_worker_registration(const struct dp_worker *w, uint64_t registration,
+					       const struct dp_segment **segment_out)
 {
 	for (unsigned i = 0; i < RIG_SEGMENTS; i++)
 		for (uint32_t j = 0; w->segments[i] != NULL && j < w->segments[i]->buffer_cnt; j++)
@@ -120,7 +121,10 @@ void dp_worker_poll_mod(struct dp_worker *w, struct dp_pollable *p, uint32_t eve
 	epoll_ctl(w->epoll_fd, EPOLL_CTL_MOD, p->fd, &e);
 }
 
-void dp_worker_poll_del(struct dp_worker *w, struct dp_pollable *p) { epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, p->fd, NULL); }
+void dp_worker_poll_del(struct dp_worker *w, struct dp_pollable *p)
+{
+	epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, p->fd, NULL);
+}
 
 uint64_t dp_worker_now(const struct dp_worker *w)
 {
@@ -172,7 +176,9 @@ static void start_common(void)
 	memset(rig.ticket.b, 0x77, sizeof rig.ticket.b);
 	strcpy(rig.peer_name, "host-a");
 	rig.listen_fd = -1;
-	rig.a.peer = (struct dp_peer){ .id = rig.b.self, .frame_bytes = DP_FRAME_BYTES_MAX, .endpoint_cnt = 1, .name = "host-b" };
+	rig.a.peer = (struct dp_peer){
+		.id = rig.b.self, .frame_bytes = DP_FRAME_BYTES_MAX, .endpoint_cnt = 1, .name = "host-b"
+	};
 }
 
 void rig_start(const struct dp_stream_cfg *cfg)
@@ -207,12 +213,8 @@ static struct tn_config *load_config(const char *const *sets, size_t set_cnt)
 	return c;
 }
 
-void rig_start_kernel(bool ipv6, const char *const *sets, size_t set_cnt)
+static void listen_b(bool ipv6)
 {
-	start_common();
-	rig.kernel = true;
-	rig.a.config = load_config(sets, set_cnt);
-	rig.b.config = load_config(sets, set_cnt);
 	struct sockaddr_storage addr = { .ss_family = ipv6 ? AF_INET6 : AF_INET };
 	socklen_t len = ipv6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 	if (ipv6)
@@ -223,9 +225,28 @@ void rig_start_kernel(bool ipv6, const char *const *sets, size_t set_cnt)
 	tn_assert(bind(rig.listen_fd, (struct sockaddr *)&addr, len) == 0 && listen(rig.listen_fd, 64) == 0);
 	tn_assert(getsockname(rig.listen_fd, (struct sockaddr *)&addr, &len) == 0);
 	rig.a.peer.endpoints[0] = addr;
-	tn_assert(dp_tcp_ops.create(&rig.a, &rig.a.t) == TN_OK);
 	tn_assert(dp_tcp_ops.create(&rig.b, &rig.b.t) == TN_OK);
+}
+
+void rig_start_kernel(bool ipv6, const char *const *sets, size_t set_cnt)
+{
+	start_common();
+	rig.kernel = true;
+	rig.a.config = load_config(sets, set_cnt);
+	rig.b.config = load_config(sets, set_cnt);
+	listen_b(ipv6);
+	tn_assert(dp_tcp_ops.create(&rig.a, &rig.a.t) == TN_OK);
 	rig_peer_set();
+}
+
+void rig_restart_b(void)
+{
+	bool ipv6 = rig.a.peer.endpoints[0].ss_family == AF_INET6;
+	int old = rig.listen_fd;
+	rig.b.t->ops->destroy(rig.b.t);
+	rig.b.session.b[0]++;
+	listen_b(ipv6); /* before the old port is free again */
+	close(old);
 }
 
 static void worker_fini(struct dp_worker *w)
@@ -314,7 +335,8 @@ static uint32_t accept_kernel(void)
 	uint8_t bytes[DP_HELLO_BYTES], answer[DP_HELLO_ANSWER_BYTES];
 	uint32_t work = 0;
 	int fd;
-	while (rig.waiting_cnt < TN_ARRAY_LEN(rig.waiting) && (fd = accept4(rig.listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
+	while (rig.waiting_cnt < TN_ARRAY_LEN(rig.waiting) &&
+	       (fd = accept4(rig.listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
 		rig.waiting[rig.waiting_cnt++].fd = fd;
 	for (uint32_t i = 0; i < rig.waiting_cnt; i++) {
 		fd = rig.waiting[i].fd;
@@ -349,6 +371,11 @@ static uint32_t worker_step(struct dp_worker *w)
 		p->ready(p, ev[i].events);
 	}
 	return (n > 0 ? (uint32_t)n : 0) + w->t->ops->progress(w->t, dp_worker_now(w), 64);
+}
+
+uint32_t rig_step_worker(struct dp_worker *w)
+{
+	return (w == &rig.b ? accept_kernel() : 0) + worker_step(w);
 }
 
 uint32_t rig_step(void)
@@ -427,8 +454,8 @@ bool rig_pattern_is(const uint8_t *p, size_t bytes, uint64_t seed)
 	return true;
 }
 
-struct dp_segment *rig_publish(struct dp_worker *w, uint32_t slot, const struct rig_memory *m, uint32_t buffers, uint32_t rights,
-                               uint32_t access)
+struct dp_segment *rig_publish(struct dp_worker *w, uint32_t slot, const struct rig_memory *m, uint32_t buffers,
+			       uint32_t rights, uint32_t access)
 {
 	static uint32_t generation;
 	struct dp_segment *seg = calloc(1, sizeof *seg + buffers * sizeof seg->buffers[0]);
@@ -439,8 +466,11 @@ struct dp_segment *rig_publish(struct dp_worker *w, uint32_t slot, const struct 
 	seg->buffer_cnt = buffers;
 	for (uint32_t i = 0; i < buffers; i++) {
 		size_t each = m->bytes / buffers, off = each * i;
-		seg->buffers[i] = (struct dp_buffer){ .registration = 0x1000u * generation + i + 1, .base = m->base + off,
-			.bytes = i + 1 < buffers ? each : m->bytes - off, .segment_off = off, .rights = rights };
+		seg->buffers[i] = (struct dp_buffer){ .registration = 0x1000u * generation + i + 1,
+						      .base = m->base + off,
+						      .bytes = i + 1 < buffers ? each : m->bytes - off,
+						      .segment_off = off,
+						      .rights = rights };
 	}
 	rig_withdraw(w, slot);
 	w->segments[slot] = seg;
@@ -464,14 +494,23 @@ struct dp_remote *rig_remote(const struct dp_segment *seg)
 	r->buffer_cnt = seg->buffer_cnt;
 	for (uint32_t i = 0; i < seg->buffer_cnt; i++)
 		r->buffers[i] = (struct dp_remote_buffer){ .registration = seg->buffers[i].registration,
-			.bytes = seg->buffers[i].bytes, .segment_off = seg->buffers[i].segment_off, .rights = seg->buffers[i].rights };
+							   .bytes = seg->buffers[i].bytes,
+							   .segment_off = seg->buffers[i].segment_off,
+							   .rights = seg->buffers[i].rights };
 	return r;
 }
 
-void rig_attempt(struct rig_attempt *ra, uint8_t op, const struct dp_remote *remote, uint64_t off, uint8_t *local, uint64_t bytes)
+void rig_attempt(struct rig_attempt *ra, uint8_t op, const struct dp_remote *remote, uint64_t off, uint8_t *local,
+		 uint64_t bytes)
 {
-	*ra = (struct rig_attempt){ .a = { .op = op, .kind = TN_TRANSPORT_TCP, .priority = TN_PRIORITY_MEDIUM, .remote = remote,
-		.remote_off = off, .local = local, .bytes = bytes, .deadline_ns = dp_worker_now(&rig.a) + 30 * TN_NS_PER_S } };
+	*ra = (struct rig_attempt){ .a = { .op = op,
+					   .kind = TN_TRANSPORT_TCP,
+					   .priority = TN_PRIORITY_MEDIUM,
+					   .remote = remote,
+					   .remote_off = off,
+					   .local = local,
+					   .bytes = bytes,
+					   .deadline_ns = dp_worker_now(&rig.a) + 30 * TN_NS_PER_S } };
 }
 
 tn_status rig_submit(struct rig_attempt *ra)

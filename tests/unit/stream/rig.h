@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two data planes in one thread for tests of the stream transports: a minimal worker behind every dp_worker_* function of
- * transport.h, with tables of a few objects, a judge for HELLOs in the place of the control thread, and a clock that the
- * test may move. Works over memory links (mem_net.h) and over kernel sockets. */
+ * Two data planes in one thread for tests of the stream transports: a minimal worker behind every dp_worker_*
+ * function of transport.h, with tables of a few objects, a judge for HELLOs in the place of the control thread, and a
+ * clock that the test may move. Works over memory links (mem_net.h) and over kernel sockets. */
 #ifndef TN_TEST_RIG_H
 #define TN_TEST_RIG_H
 
@@ -14,7 +14,13 @@
 #define RIG_GUARD 64u        /* bytes of pattern around every buffer */
 #define RIG_NOTES 64
 
-struct rig_note { uint64_t token, seq; tn_handle segment; uint32_t len; uint8_t payload[DP_FRAME_NOTE_MAX]; char from[TN_NAME_MAX]; };
+struct rig_note {
+	uint64_t token, seq;
+	tn_handle segment;
+	uint32_t len;
+	uint8_t payload[DP_FRAME_NOTE_MAX];
+	char from[TN_NAME_MAX];
+};
 
 struct dp_worker { /* the test's worker */
 	const char *name;
@@ -66,10 +72,14 @@ extern struct rig rig;
 struct dp_stream_cfg rig_cfg(void);
 void rig_start(const struct dp_stream_cfg *cfg);
 void rig_start_kernel(bool ipv6, const char *const *sets, size_t set_cnt);
+/* b dies and comes back: other session, other port; a is not told. Sockets only. */
+void rig_restart_b(void);
 void rig_stop(void);
 struct dp_stream *rig_stream(struct dp_worker *w);
 /* One loop of both; rig_until: until *flag, or false after limit_ms of real time. */
 uint32_t rig_step(void);
+/* Over sockets: one loop of one worker (b also accepts), so that each may run in a thread of its own. */
+uint32_t rig_step_worker(struct dp_worker *w);
 bool rig_until(const bool *flag, unsigned limit_ms);
 void rig_steps(unsigned n);
 bool rig_until_count(const uint32_t *cnt, uint32_t want, unsigned limit_ms);
@@ -83,12 +93,13 @@ void rig_pattern(uint8_t *p, size_t bytes, uint64_t seed);
 bool rig_pattern_is(const uint8_t *p, size_t bytes, uint64_t seed);
 
 /* Publish m (cut into `buffers` equal buffers) at b; the remote that names it at a. */
-struct dp_segment *rig_publish(struct dp_worker *w, uint32_t slot, const struct rig_memory *m, uint32_t buffers, uint32_t rights,
-                               uint32_t access);
+struct dp_segment *rig_publish(struct dp_worker *w, uint32_t slot, const struct rig_memory *m, uint32_t buffers,
+			       uint32_t rights, uint32_t access);
 struct dp_remote *rig_remote(const struct dp_segment *seg);
 void rig_withdraw(struct dp_worker *w, uint32_t slot);
 
-void rig_attempt(struct rig_attempt *ra, uint8_t op, const struct dp_remote *remote, uint64_t off, uint8_t *local, uint64_t bytes);
+void rig_attempt(struct rig_attempt *ra, uint8_t op, const struct dp_remote *remote, uint64_t off, uint8_t *local,
+		 uint64_t bytes);
 tn_status rig_submit(struct rig_attempt *ra);
 /* Submit and run until done; the result's status. */
 tn_status rig_move(uint8_t op, const struct dp_remote *remote, uint64_t off, uint8_t *local, uint64_t bytes);
