@@ -61,7 +61,13 @@ umask 077
 shm=/dev/shm
 [ -w "$shm" ] || shm=/tmp
 run=$(mktemp -d "$shm/tent-quick.XXXXXX") # short: unix socket names have 107 bytes
-work=$(mktemp -d "${TMPDIR:-/tmp}/tent-quick.XXXXXX")
+# The files go to memory when there is plenty of it, so that the figures are not the disk's.
+data=${TMPDIR:-/tmp}
+want=$size
+[ -z "$file" ] || want=$(stat -c %s "$file")
+avail=$(awk '$1 == "MemAvailable:" { print $2 * 1024 }' /proc/meminfo)
+[ "$shm" != /dev/shm ] || [ "$avail" -lt $((6 * want)) ] || data=$shm
+work=$(mktemp -d "$data/tent-quick.XXXXXX")
 pids=() names=()
 stop_all() {
 	local i
@@ -211,12 +217,10 @@ t0=$(cpu_ticks)
 t1=$(cpu_ticks)
 report "READ  host-b -> host-a" "$work/get.json" "$t0" "$t1"
 
-want=$(sha256sum "$file" | cut -d' ' -f1)
-for f in put get; do
-	[ "$(field sha256 <"$work/$f.json")" = "$want" ] || fail "SHA-256 of $f differs from the file's"
-done
-[ "$(sha256sum "$work/back" | cut -d' ' -f1)" = "$want" ] || fail "what came back is not what was sent"
-echo "SHA-256 $want: the same in the file, in host-b's memory and in what came back"
+sum=$(field sha256 <"$work/put.json")
+[[ -n $sum && $sum == "$(field sha256 <"$work/get.json")" ]] || fail "the SHA-256 of put and get differ"
+cmp "$file" "$work/back" || fail "what came back is not what was sent"
+echo "SHA-256 $sum: the same in the file, in host-b's memory and in what came back"
 echo "why $(field transport <"$work/put.json"): the segment lives in another data plane, so shm cannot reach it; tcp is the first that can"
 
 # ---------------------------------------------------------------- look
