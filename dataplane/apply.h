@@ -26,8 +26,8 @@ enum dp_cmd_kind {
 	DP_CMD_FENCE,        /* peer + session: close every incoming lane of the peer id whose session differs; then ack */
 	DP_CMD_NOTE_VERDICT, /* num: token of DP_EVT_NOTE, status: what the receiver's inbox said */
 	DP_CMD_DATAGRAM,     /* peer index in num2 + ptr: malloc'ed bytes, len: send on the protected control lane */
-	DP_CMD_TUNE,         /* ptr: const struct tn_config, borrowed until the next one is acknowledged; num: its generation. The
-	                        worker re-reads the hot values from it; ack = the one before is unused */
+	DP_CMD_TUNE,         /* ptr: const struct tn_config, borrowed until the next one is acknowledged; num: its
+	                        generation. The worker re-reads the hot values; ack = the one before is unused */
 	DP_CMD_STOP          /* drain: refuse new work, cancel the rest, ack, leave the loop */
 };
 

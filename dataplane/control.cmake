@@ -3,6 +3,7 @@
 add_library(tent_dp_control STATIC
 	config.c
 	control.c
+	control_state.c
 	crew.c
 	ingress/attach.c
 	ingress/client.c

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The order of life: plan, runtime directory, lease, telemetry file, control rooms, lane listener, workers, link,
- * attach socket, ready; then turns of the control thread; then drain and all of it backwards. The only owner of signals.
- * The main thread is the control thread. */
+ * attach socket, ready; then turns of the control thread; then drain and all of it backwards. The only owner of
+ * signals. The main thread is the control thread. */
 #include "dataplane/daemon.h"
 
 #include <errno.h>

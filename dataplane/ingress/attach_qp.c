@@ -15,15 +15,13 @@
 #include "shm-ring/region.h"
 #include "shm-ring/ring_check.h"
 
-enum { QP_ADDING, QP_LIVE, QP_DELETING, QP_DEAD };
-
 struct local_qp {
 	struct tn_list link; /* the client's */
 	struct dp_app *client;
 	struct dp_control *ctl;
 	tn_handle handle;
 	uint32_t worker;
-	uint8_t state;
+	uint8_t state;  /* enum dp_qpair_state */
 	struct shr_region region;
 	int bell;       /* our end */
 	int bell_app;   /* the application's, until it is sent */
@@ -32,10 +30,16 @@ struct local_qp {
 	uint32_t correlation;
 };
 
+static void qp_move(struct local_qp *q, enum dp_qpair_state to)
+{
+	dp_control_move(DP_CONTROL_QPAIR, &q->state, to);
+}
+
 static void qp_free(struct local_qp *q)
 {
 	struct dp_app *c = q->client;
 
+	qp_move(q, DP_QPAIR_FREE);
 	(void)dp_handles_remove(&q->ctl->qps, q->handle);
 	tn_list_unlink(&q->link);
 	c->qp_cnt--;
@@ -70,12 +74,12 @@ static void qp_acked(struct dp_flight *f)
 	struct local_qp *q = tn_container_of(f, struct local_qp, flight);
 	struct dp_app *c = q->client;
 
-	if (q->state == QP_ADDING) {
-		q->state = QP_LIVE;
+	if (q->state == DP_QPAIR_ADDING) {
+		qp_move(q, DP_QPAIR_LIVE);
 		qp_send_created(q);
 		return;
 	}
-	if (q->state == QP_DELETING)
+	if (q->state == DP_QPAIR_DELETING)
 		dp_app_reply(c, SHR_MSG_QP_DESTROY, q->correlation);
 	qp_free(q);
 	dp_app_settle(c);
@@ -121,6 +125,7 @@ static struct local_qp *qp_new(struct dp_app *c)
 		free(q);
 		return NULL;
 	}
+	qp_move(q, DP_QPAIR_ADDING);
 	q->worker = dp_crew_least_loaded(&c->ctl->crew, c->ctl->qp_turn++);
 	c->ctl->crew.members[q->worker].qp_cnt++;
 	tn_list_push_back(&c->qps, &q->link);
@@ -170,11 +175,11 @@ void dp_qp_on_destroy(struct dp_app *c, struct shr_msg *m)
 	const struct shr_msg_id *req = shr_msg_body_ro(m);
 	struct local_qp *q = dp_handles_get(&c->ctl->qps, req->id);
 
-	if (q == NULL || q->client != c || q->state != QP_LIVE) {
+	if (q == NULL || q->client != c || q->state != DP_QPAIR_LIVE) {
 		dp_app_fail(c, SHR_MSG_QP_DESTROY, m->hdr.correlation, TN_STALE, 0);
 		return;
 	}
-	q->state = QP_DELETING;
+	qp_move(q, DP_QPAIR_DELETING);
 	q->correlation = m->hdr.correlation;
 	(void)dp_crew_post(&c->ctl->crew, q->worker, (struct dp_cmd){ .kind = DP_CMD_QP_DEL, .fd = -1, .num = q->handle },
 	                   &q->flight);
@@ -186,7 +191,7 @@ void dp_qp_release_all(struct dp_app *c)
 		struct local_qp *q = tn_list_entry(node, struct local_qp, link);
 		if (q->flight.waiting == 0 || c->ctl->crew.cnt == 0)
 			qp_free(q);
-		else
-			q->state = QP_DEAD; /* its own acknowledgement is still to come */
+		else if (q->state == DP_QPAIR_ADDING)
+			qp_move(q, DP_QPAIR_DEAD); /* its own acknowledgement is still to come */
 	}
 }

@@ -27,28 +27,6 @@ struct client_out { /* one message that waits for room in the socket */
 	uint8_t bytes[];
 };
 
-static const char *const state_names[DP_APP_STATE_CNT] = {
-#define X(n, s, moves) #s,
-	DP_APP_STATES(X)
-#undef X
-};
-static const uint8_t state_moves[DP_APP_STATE_CNT] = {
-#define X(n, s, moves) moves,
-	DP_APP_STATES(X)
-#undef X
-};
-
-const char *dp_app_state_name(unsigned state)
-{
-	return state < DP_APP_STATE_CNT ? state_names[state] : "invalid";
-}
-
-static void client_move(struct dp_app *c, enum dp_app_state to)
-{
-	tn_assert(state_moves[c->state] & 1u << to);
-	c->state = (uint8_t)to;
-}
-
 /* ---- life ---- */
 
 static void client_ready(struct dp_source *s, uint32_t events);
@@ -62,6 +40,7 @@ struct dp_app *dp_app_new(struct dp_control *ctl, int fd, const struct shr_peer_
 	if (c == NULL)
 		goto undo_fd;
 	*c = (struct dp_app){ .ctl = ctl, .source = { .ready = client_ready, .fd = fd }, .cred = *cred };
+	dp_control_move(DP_CONTROL_APP, &c->state, DP_APP_NEW);
 	tn_list_init(&c->link);
 	tn_list_init(&c->qps);
 	tn_list_init(&c->memories);
@@ -118,7 +97,7 @@ void dp_app_drop(struct dp_app *c, tn_status why)
 			client_hang_up(c);
 		return;
 	}
-	client_move(c, DP_APP_CLOSING);
+	dp_control_move(DP_CONTROL_APP, &c->state, DP_APP_CLOSING);
 	dp_timer_cancel(&c->timer);
 	if (why == TN_CLIENT_BROKEN)
 		ctl->attach.broken_cnt++;
@@ -159,7 +138,7 @@ void dp_app_settle(struct dp_app *c)
 	dp_map_release_idle(c);
 	if (c->qp_cnt + c->memory_cnt + c->segment_cnt + c->remote_cnt != 0)
 		return;
-	client_move(c, DP_APP_GONE);
+	dp_control_move(DP_CONTROL_APP, &c->state, DP_APP_GONE);
 	if (c->bye && c->source.fd >= 0) {
 		struct shr_msg *m = dp_app_tx(c);
 		(void)shr_msg_begin(m, SHR_MSG_BYE | SHR_MSG_REPLY, c->bye_correlation, 0);
@@ -178,6 +157,7 @@ static void client_timer(struct dp_timer *t)
 		dp_app_drop(c, TN_TIMEOUT);
 		return;
 	}
+	dp_control_move(DP_CONTROL_APP, &c->state, DP_APP_FREE);
 	dp_attach_leave(&c->ctl->attach, c);
 	free(c);
 }
@@ -307,7 +287,7 @@ static void on_hello(struct dp_app *c, struct shr_msg *m)
 	}
 	memcpy(c->app, hello->app, sizeof c->app - 1);
 	dp_timer_cancel(&c->timer);
-	client_move(c, DP_APP_ATTACHED);
+	dp_control_move(DP_CONTROL_APP, &c->state, DP_APP_ATTACHED);
 	ctl->attach.attached_cnt++;
 	uint32_t correlation = m->hdr.correlation;
 	r = shr_msg_begin(dp_app_tx(c), SHR_MSG_HELLO | SHR_MSG_REPLY, correlation, sizeof *r);

@@ -4,20 +4,11 @@
 #ifndef DP_INGRESS_CLIENT_H
 #define DP_INGRESS_CLIENT_H
 
+#include "dataplane/control_state.h"
 #include "dataplane/crew.h"
 #include "shm-ring/handshake.h"
 
 struct dp_control;
-
-/* X(STATE, name, states it may move to) */
-#define DP_APP_STATES(X) \
-	X(NEW, new, 1u << DP_APP_ATTACHED | 1u << DP_APP_CLOSING /* connected, HELLO not yet seen */) \
-	X(ATTACHED, attached, 1u << DP_APP_CLOSING) \
-	X(CLOSING, closing, 1u << DP_APP_GONE /* workers and pool let go of what it owned */) \
-	X(GONE, gone, 0u)
-#define X(n, s, moves) DP_APP_##n,
-enum dp_app_state { DP_APP_STATES(X) DP_APP_STATE_CNT };
-#undef X
 
 struct dp_app {
 	struct dp_control *ctl;
@@ -42,8 +33,6 @@ struct dp_app {
 	struct dp_flight del;           /* CLIENT_DEL */
 	bool del_done;
 };
-
-const char *dp_app_state_name(unsigned state);
 
 /* Takes the socket. The first message must come within 2 s. NULL when there is no room (fd closed). */
 struct dp_app *dp_app_new(struct dp_control *ctl, int fd, const struct shr_peer_cred *cred);

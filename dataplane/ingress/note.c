@@ -105,7 +105,8 @@ static void send_to_client(struct dp_control *ctl, struct dp_app *c, const struc
 	dp_app_send(c, m);
 }
 
-/* OK: delivered, now or before. STALE: no receiver. LIMIT: inbox full. AMBIGUOUS: nobody knows. PERMISSION, NO_MEMORY. */
+/* OK: delivered, now or before. STALE: no receiver. LIMIT: inbox full. AMBIGUOUS: nobody knows. Also PERMISSION,
+ * NO_MEMORY. */
 static tn_status judge(struct dp_control *ctl, tn_handle segment, const struct dp_note_in *note)
 {
 	struct dp_local_segment *seg = dp_local_get(ctl, segment);

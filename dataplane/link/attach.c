@@ -142,7 +142,7 @@ static void forget(struct dp_link *l)
 	changes_clear(l);
 	free(l->snapshot);
 	l->snapshot = NULL;
-	l->state = DP_LINK_DOWN;
+	dp_control_move(DP_CONTROL_LINK, &l->state, DP_LINK_DOWN);
 	dp_link_fail_calls(l, TN_CONTROLPLANE_DOWN, "the control plane went away");
 	if (was_attached)
 		tn_log_warn("link", "the control plane is away; transfers go on with what is known");
@@ -152,7 +152,7 @@ void dp_link_connected(struct dp_link *l)
 {
 	if (l->state != DP_LINK_DOWN)
 		forget(l);
-	l->state = DP_LINK_CONNECTED;
+	dp_control_move(DP_CONTROL_LINK, &l->state, DP_LINK_CONNECTED);
 	l->backoff_ns = BACKOFF_FIRST_NS;
 	attach_try(l);
 }
@@ -165,7 +165,8 @@ void dp_link_disconnected(struct dp_link *l)
 
 static void attach_later(struct dp_link *l)
 {
-	l->state = DP_LINK_CONNECTED;
+	if (l->state != DP_LINK_CONNECTED)
+		dp_control_move(DP_CONTROL_LINK, &l->state, DP_LINK_CONNECTED);
 	dp_timer_set(&l->ctl->loop, &l->timer, l->ctl->loop.now_ns + l->backoff_ns);
 	l->backoff_ns = TN_MIN(l->backoff_ns * 2, BACKOFF_MAX_NS);
 }
@@ -272,7 +273,7 @@ static void snapshot_begin(struct dp_link *l)
 	}
 	for (uint32_t i = 0; i < segments->cap; i++) {
 		const struct dp_local_segment *seg = dp_handles_at(segments, i);
-		if (seg != NULL && seg->announced && seg->state == DP_LOCAL_LIVE)
+		if (seg != NULL && seg->announced && seg->state == DP_SEG_LIVE)
 			l->snapshot[l->snapshot_cnt++] = seg->s->handle;
 	}
 	snapshot_next(l);
@@ -292,7 +293,7 @@ static void attach_answered(struct dp_call *call, tn_status status, const char *
 		attach_later(l);
 		return;
 	}
-	l->state = DP_LINK_SNAPSHOT;
+	dp_control_move(DP_CONTROL_LINK, &l->state, DP_LINK_SNAPSHOT);
 	snapshot_begin(l);
 }
 
@@ -349,7 +350,7 @@ static void chunk_answered(struct dp_call *call, tn_status status, const char *d
 	}
 	free(l->snapshot);
 	l->snapshot = NULL;
-	l->state = DP_LINK_LIVE;
+	dp_control_move(DP_CONTROL_LINK, &l->state, DP_LINK_LIVE);
 	l->backoff_ns = BACKOFF_FIRST_NS;
 	tn_log_info("link", "attached to the control plane with %u segments", l->snapshot_cnt);
 	heartbeat_later(l);

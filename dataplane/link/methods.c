@@ -115,7 +115,7 @@ static tn_status on_segment_list(struct question *q)
 		(void)tn_json_u32(&q->in, "count", 1, LIST_MAX, &count);
 	for (uint32_t i = 0; i < table->cap && q->in.status == TN_OK; i++) {
 		const struct dp_local_segment *seg = dp_handles_at(table, i);
-		if (seg == NULL || seg->state != DP_LOCAL_LIVE)
+		if (seg == NULL || seg->state != DP_SEG_LIVE)
 			continue;
 		if (seen++ < first || json_array_size(list) == count || bytes > LIST_BYTES - 10000)
 			continue;

@@ -6,14 +6,6 @@
 #include "common/message.h"
 #include "dataplane/control.h"
 
-/* X(STATE, name) */
-#define DP_LINK_STATES(X) \
-	X(DOWN, down /* not connected */) X(CONNECTED, connected /* attach is due or under way */) \
-	X(SNAPSHOT, snapshot /* attached; telling what is here */) X(LIVE, live)
-#define X(n, s) DP_LINK_##n,
-enum dp_link_state { DP_LINK_STATES(X) DP_LINK_STATE_CNT };
-#undef X
-
 struct dp_link {
 	struct dp_control *ctl;
 	void *zmq, *dealer, *monitor;

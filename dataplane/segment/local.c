@@ -27,14 +27,14 @@ struct dp_local_segment *dp_local_find(struct dp_control *ctl, const char *name)
 {
 	struct dp_local_segment *seg = name_holder(ctl, name);
 
-	return seg != NULL && seg->state == DP_LOCAL_LIVE ? seg : NULL;
+	return seg != NULL && seg->state == DP_SEG_LIVE ? seg : NULL;
 }
 
 struct dp_local_segment *dp_local_get(struct dp_control *ctl, tn_handle h)
 {
 	struct dp_local_segment *seg = dp_handles_get(&ctl->segments, h);
 
-	return seg != NULL && seg->state != DP_LOCAL_DELETING ? seg : NULL;
+	return seg != NULL && seg->state != DP_SEG_DELETING ? seg : NULL;
 }
 
 bool dp_local_admits_uid(const struct dp_segment *s, uint32_t uid)
@@ -160,8 +160,8 @@ static tn_status segment_new(struct dp_app *c, const struct shr_publish_view *v,
 		free(seg);
 		return status;
 	}
-	*seg = (struct dp_local_segment){ .s = s, .client = c, .ctl = c->ctl, .flight = { .done = segment_acked },
-	                                  .state = DP_LOCAL_ADDING };
+	*seg = (struct dp_local_segment){ .s = s, .client = c, .ctl = c->ctl, .flight = { .done = segment_acked } };
+	dp_control_move(DP_CONTROL_SEG, &seg->state, DP_SEG_ADDING);
 	dp_names_add(&c->ctl->segment_names, &seg->by_name, s->name);
 	tn_list_push_back(&c->segments, &seg->link);
 	c->segment_cnt++;
@@ -209,7 +209,7 @@ static void segment_withdraw(struct dp_local_segment *seg)
 {
 	struct dp_control *ctl = seg->ctl;
 
-	seg->state = DP_LOCAL_DELETING;
+	dp_control_move(DP_CONTROL_SEG, &seg->state, DP_SEG_DELETING);
 	seg->answer = 0;
 	/* The name is free at once: a restarted application publishes again while its predecessor's lanes drain. */
 	dp_names_remove(&seg->by_name);
@@ -225,8 +225,8 @@ static void segment_acked(struct dp_flight *f)
 	struct dp_app *c = seg->client;
 	struct dp_control *ctl = seg->ctl;
 
-	if (seg->state == DP_LOCAL_ADDING) {
-		seg->state = DP_LOCAL_LIVE;
+	if (seg->state == DP_SEG_ADDING) {
+		dp_control_move(DP_CONTROL_SEG, &seg->state, DP_SEG_LIVE);
 		seg->announced = true;
 		dp_link_segment_published(ctl->link, seg->s);
 		dp_app_reply_id(c, SHR_MSG_PUBLISH, seg->correlation, seg->s->handle);
@@ -236,6 +236,7 @@ static void segment_acked(struct dp_flight *f)
 	}
 	if (seg->answer != 0)
 		dp_app_reply(c, seg->answer, seg->correlation);
+	dp_control_move(DP_CONTROL_SEG, &seg->state, DP_SEG_FREE);
 	segment_free(seg);
 	dp_app_settle(c);
 }
@@ -245,7 +246,7 @@ void dp_local_on_withdraw(struct dp_app *c, struct shr_msg *m)
 	const struct shr_msg_id *req = shr_msg_body_ro(m);
 	struct dp_local_segment *seg = dp_handles_get(&c->ctl->segments, req->id);
 
-	if (seg == NULL || seg->client != c || seg->state != DP_LOCAL_LIVE) {
+	if (seg == NULL || seg->client != c || seg->state != DP_SEG_LIVE) {
 		dp_app_fail(c, SHR_MSG_WITHDRAW, m->hdr.correlation, TN_STALE, 0);
 		return;
 	}
@@ -268,7 +269,7 @@ void dp_local_abandon(struct dp_app *c)
 {
 	tn_list_foreach(node, &c->segments) {
 		struct dp_local_segment *seg = tn_list_entry(node, struct dp_local_segment, link);
-		if (seg->state == DP_LOCAL_DELETING)
+		if (seg->state == DP_SEG_DELETING)
 			seg->answer = 0;
 		else
 			segment_withdraw(seg);

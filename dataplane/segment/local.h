@@ -8,8 +8,6 @@
 #include "dataplane/segment/names.h"
 #include "dataplane/segment/table.h"
 
-enum dp_local_state { DP_LOCAL_ADDING, DP_LOCAL_LIVE, DP_LOCAL_DELETING };
-
 struct dp_local_segment {
 	struct dp_segment *s;      /* what workers see; the peers list is part of the same allocation */
 	struct tn_list link;       /* the client's */
@@ -17,7 +15,7 @@ struct dp_local_segment {
 	struct dp_app *client;
 	struct dp_control *ctl;
 	struct dp_flight flight;
-	uint8_t state;             /* enum dp_local_state */
+	uint8_t state;             /* enum dp_seg_state */
 	bool announced;            /* the control plane was told, or will be by a snapshot */
 	uint16_t answer;           /* request type to answer when the workers acknowledged; 0 = none */
 	uint32_t correlation;

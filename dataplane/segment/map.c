@@ -14,7 +14,10 @@
 #include "shm-ring/layout.h"
 #include "shm-ring/region.h"
 
-enum { MEM_MAPPING, MEM_ADDING, MEM_LIVE, MEM_DELETING, MEM_UNMAPPING };
+static void mem_move(struct dp_local_memory *mem, enum dp_mem_state to)
+{
+	dp_control_move(DP_CONTROL_MEM, &mem->state, to);
+}
 
 tn_status dp_map_run(struct dp_map_req *req)
 {
@@ -97,6 +100,7 @@ static void unmap_done(struct dp_job *j)
 	struct dp_local_memory *mem = tn_container_of(j, struct dp_local_memory, job);
 	struct dp_app *c = mem->client;
 
+	mem_move(mem, DP_MEM_FREE);
 	memory_free(mem);
 	dp_app_settle(c);
 }
@@ -107,7 +111,7 @@ static void memory_unmap(struct dp_local_memory *mem)
 	struct dp_control *ctl = mem->ctl;
 
 	(void)dp_handles_remove(&ctl->memories, mem->m.handle);
-	mem->state = MEM_UNMAPPING;
+	mem_move(mem, DP_MEM_UNMAPPING);
 	ctl->memory_bytes -= mem->m.bytes;
 	tn_counter_add(&ctl->metrics, TN_C1(SHM_MAPPING_EVENTS_TOTAL, TN_SHM_MAPPING_UNMAP), 1);
 	count_op(ctl, TN_MEMOP_UNREGISTER, true, mem->m.bytes);
@@ -119,7 +123,7 @@ void dp_map_release_idle(struct dp_app *c)
 {
 	tn_list_foreach(node, &c->memories) {
 		struct dp_local_memory *mem = tn_list_entry(node, struct dp_local_memory, link);
-		bool known = mem->state == MEM_ADDING || mem->state == MEM_LIVE;
+		bool known = mem->state == DP_MEM_ADDING || mem->state == DP_MEM_LIVE;
 		if (known && mem->segment_refs == 0 && mem->flight.waiting == 0)
 			memory_unmap(mem);
 	}
@@ -141,10 +145,10 @@ static void memory_acked(struct dp_flight *f)
 	struct dp_local_memory *mem = tn_container_of(f, struct dp_local_memory, flight);
 	struct dp_app *c = mem->client;
 
-	if (mem->state == MEM_ADDING && c->state != DP_APP_CLOSING) {
-		mem->state = MEM_LIVE;
+	if (mem->state == DP_MEM_ADDING && c->state != DP_APP_CLOSING) {
+		mem_move(mem, DP_MEM_LIVE);
 		dp_app_reply_id(c, SHR_MSG_MEM_REGISTER, mem->correlation, mem->m.handle);
-	} else if (mem->state == MEM_DELETING) {
+	} else if (mem->state == DP_MEM_DELETING) {
 		dp_app_reply(c, SHR_MSG_MEM_UNREGISTER, mem->correlation);
 		memory_unmap(mem);
 	} else {
@@ -159,7 +163,7 @@ static bool overlaps(const struct dp_local_memory *mem)
 	tn_list_foreach(node, &mem->client->memories) {
 		const struct dp_local_memory *other = tn_list_entry(node, struct dp_local_memory, link);
 		const struct dp_map_req *b = &other->req;
-		if (other == mem || other->state == MEM_MAPPING || other->state == MEM_UNMAPPING)
+		if (other == mem || other->state == DP_MEM_MAPPING || other->state == DP_MEM_UNMAPPING)
 			continue;
 		if (a->dev == b->dev && a->ino == b->ino && a->offset < b->offset + b->bytes &&
 		    b->offset < a->offset + a->bytes)
@@ -195,7 +199,7 @@ static void map_done(struct dp_job *j)
 	if (s != TN_OK) {
 		dp_app_fail(c, SHR_MSG_MEM_REGISTER, mem->correlation, s, mem->req.detail);
 		/* A mapping that must go again is unmapped where that may take long. */
-		mem->state = MEM_UNMAPPING;
+		mem_move(mem, DP_MEM_UNMAPPING);
 		mem->job = (struct dp_job){ .run = unmap_run, .done = unmap_done };
 		dp_reap_submit(&ctl->reap, &mem->job);
 		return;
@@ -203,7 +207,7 @@ static void map_done(struct dp_job *j)
 	mem->m.base = mem->req.base;
 	mem->m.bytes = mem->req.bytes;
 	ctl->memory_bytes += mem->m.bytes;
-	mem->state = MEM_ADDING;
+	mem_move(mem, DP_MEM_ADDING);
 	dp_crew_broadcast(&ctl->crew, (struct dp_cmd){ .kind = DP_CMD_MEM_ADD, .fd = -1, .ptr = &mem->m }, &mem->flight);
 }
 
@@ -247,8 +251,9 @@ void dp_map_on_register(struct dp_app *c, struct shr_msg *m)
 		.job = { .run = map_run, .done = map_done },
 		.flight = { .done = memory_acked },
 		.req = { .fd = m->fds[0], .offset = req->offset, .bytes = req->length },
-		.state = MEM_MAPPING, .correlation = m->hdr.correlation,
+		.correlation = m->hdr.correlation,
 	};
+	mem_move(mem, DP_MEM_MAPPING);
 	m->fds[0] = -1;
 	tn_list_push_back(&c->memories, &mem->link);
 	c->memory_cnt++;
@@ -259,7 +264,7 @@ struct dp_local_memory *dp_map_find(struct dp_app *c, tn_handle h)
 {
 	struct dp_local_memory *mem = dp_handles_get(&c->ctl->memories, h);
 
-	return mem != NULL && mem->client == c && mem->state == MEM_LIVE ? mem : NULL;
+	return mem != NULL && mem->client == c && mem->state == DP_MEM_LIVE ? mem : NULL;
 }
 
 void dp_map_on_unregister(struct dp_app *c, struct shr_msg *m)
@@ -272,7 +277,7 @@ void dp_map_on_unregister(struct dp_app *c, struct shr_msg *m)
 		               mem == NULL ? 0 : mem->segment_refs);
 		return;
 	}
-	mem->state = MEM_DELETING;
+	mem_move(mem, DP_MEM_DELETING);
 	mem->correlation = m->hdr.correlation;
 	dp_crew_broadcast(&c->ctl->crew, (struct dp_cmd){ .kind = DP_CMD_MEM_DEL, .fd = -1, .num = mem->m.handle },
 	                  &mem->flight);

@@ -36,7 +36,7 @@ struct dp_local_memory {
 	struct dp_flight flight;
 	struct dp_map_req req;
 	tn_status result;       /* of the job */
-	uint8_t state;
+	uint8_t state;          /* enum dp_mem_state */
 	uint32_t segment_refs;  /* segments whose buffers lie in it */
 	uint32_t correlation;
 };

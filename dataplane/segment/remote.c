@@ -16,13 +16,16 @@
 #define BACKOFF_FIRST_NS UINT64_C(50000000)
 #define BACKOFF_MAX_NS UINT64_C(2000000000)
 
-enum { REMOTE_OPENING, REMOTE_SETTING, REMOTE_LIVE, REMOTE_DELETING, REMOTE_DEAD };
-
 static void remote_acked(struct dp_flight *f);
 static void remote_found(struct dp_open_call *call, tn_status s, const struct dp_peer *peer, struct dp_remote *found);
 static void remote_retry(struct dp_timer *t);
 
 /* ---- life ---- */
+
+static void opened_move(struct dp_opened *o, enum dp_opened_state to)
+{
+	dp_control_move(DP_CONTROL_OPENED, &o->state, to);
+}
 
 static struct dp_opened *opened_new(struct dp_app *c, const char *ref, bool local)
 {
@@ -30,7 +33,7 @@ static struct dp_opened *opened_new(struct dp_app *c, const char *ref, bool loca
 
 	if (o == NULL)
 		return NULL;
-	*o = (struct dp_opened){ .client = c, .ctl = c->ctl, .local = local, .state = REMOTE_OPENING,
+	*o = (struct dp_opened){ .client = c, .ctl = c->ctl, .local = local,
 	                         .flight = { .done = remote_acked }, .call = { .done = remote_found } };
 	(void)snprintf(o->ref, sizeof o->ref, "%s", ref);
 	dp_call_init(&o->call.call);
@@ -39,6 +42,7 @@ static struct dp_opened *opened_new(struct dp_app *c, const char *ref, bool loca
 		free(o);
 		return NULL;
 	}
+	opened_move(o, DP_OPENED_OPENING);
 	dp_names_add(&c->ctl->remote_refs, &o->by_ref, o->ref);
 	tn_list_push_back(&c->remotes, &o->link);
 	c->remote_cnt++;
@@ -54,6 +58,7 @@ static void opened_stop_search(struct dp_opened *o)
 
 static void opened_free(struct dp_opened *o)
 {
+	opened_move(o, DP_OPENED_FREE);
 	opened_stop_search(o);
 	(void)dp_handles_remove(&o->ctl->remotes, o->handle);
 	dp_names_remove(&o->by_ref);
@@ -70,7 +75,7 @@ void dp_remote_abandon(struct dp_app *c)
 	tn_list_foreach(node, &c->remotes) {
 		struct dp_opened *o = tn_list_entry(node, struct dp_opened, link);
 		opened_stop_search(o);
-		if (o->state == REMOTE_OPENING)
+		if (o->state == DP_OPENED_OPENING)
 			opened_free(o);
 	}
 }
@@ -81,8 +86,8 @@ void dp_remote_release_all(struct dp_app *c)
 		struct dp_opened *o = tn_list_entry(node, struct dp_opened, link);
 		if (o->flight.waiting == 0)
 			opened_free(o);
-		else
-			o->state = REMOTE_DEAD; /* its own acknowledgements are still to come */
+		else if (o->state != DP_OPENED_DELETING)
+			opened_move(o, DP_OPENED_DEAD); /* its own acknowledgements are still to come */
 	}
 }
 
@@ -170,18 +175,18 @@ static void remote_acked(struct dp_flight *f)
 
 	free(o->prev);
 	o->prev = NULL;
-	if (o->state >= REMOTE_DELETING) {
-		if (o->state == REMOTE_DELETING)
+	if (o->state >= DP_OPENED_DELETING) {
+		if (o->state == DP_OPENED_DELETING)
 			dp_app_reply(c, SHR_MSG_CLOSE, o->correlation);
 		opened_free(o);
 		dp_app_settle(c);
 		return;
 	}
-	if (o->state == REMOTE_SETTING) {
-		o->state = REMOTE_LIVE;
+	if (o->state == DP_OPENED_SETTING) {
+		opened_move(o, DP_OPENED_LIVE);
 		send_opened(o);
 	}
-	if (o->next != NULL && o->state == REMOTE_LIVE && dp_app_is_live(c)) {
+	if (o->next != NULL && o->state == DP_OPENED_LIVE && dp_app_is_live(c)) {
 		struct dp_remote *r = o->next;
 		o->next = NULL;
 		version_send(o, r);
@@ -206,7 +211,7 @@ static tn_status open_local(struct dp_app *c, const char *name, uint32_t correla
 		free(r);
 		return TN_NO_MEMORY;
 	}
-	o->state = REMOTE_SETTING;
+	opened_move(o, DP_OPENED_SETTING);
 	o->correlation = correlation;
 	version_set(o, r);
 	return TN_OK;
@@ -263,12 +268,12 @@ void dp_remote_on_close(struct dp_app *c, struct shr_msg *m)
 	const struct shr_msg_id *req = shr_msg_body_ro(m);
 	struct dp_opened *o = dp_handles_get(&c->ctl->remotes, req->id);
 
-	if (o == NULL || o->client != c || o->state != REMOTE_LIVE) {
+	if (o == NULL || o->client != c || o->state != DP_OPENED_LIVE) {
 		dp_app_fail(c, SHR_MSG_CLOSE, m->hdr.correlation, TN_STALE, 0);
 		return;
 	}
 	opened_stop_search(o);
-	o->state = REMOTE_DELETING;
+	opened_move(o, DP_OPENED_DELETING);
 	o->correlation = m->hdr.correlation;
 	dp_crew_broadcast(&c->ctl->crew, (struct dp_cmd){ .kind = DP_CMD_REMOTE_DEL, .fd = -1, .num = o->handle },
 	                  &o->flight);
@@ -332,7 +337,7 @@ static void refresh_try(struct dp_opened *o)
 
 static void refresh_begin(struct dp_opened *o)
 {
-	if (o->refreshing || o->state != REMOTE_LIVE || !dp_app_is_live(o->client))
+	if (o->refreshing || o->state != DP_OPENED_LIVE || !dp_app_is_live(o->client))
 		return;
 	o->refreshing = true;
 	o->backoff_ns = BACKOFF_FIRST_NS;
@@ -357,10 +362,10 @@ static void remote_found(struct dp_open_call *call, tn_status s, const struct dp
 		if (s != TN_OK)
 			free(found);
 	}
-	if (o->state == REMOTE_OPENING) {
+	if (o->state == DP_OPENED_OPENING) {
 		uint32_t correlation = o->correlation;
 		if (s == TN_OK) {
-			o->state = REMOTE_SETTING;
+			opened_move(o, DP_OPENED_SETTING);
 			version_set(o, found);
 			return;
 		}
@@ -404,7 +409,7 @@ void dp_remote_segment_appeared(struct dp_control *ctl, const struct dp_local_se
 {
 	for (struct dp_name *n = NULL; (n = dp_names_find(&ctl->remote_refs, seg->s->name, n)) != NULL;) {
 		struct dp_opened *o = tn_container_of(n, struct dp_opened, by_ref);
-		if (!o->local || o->state != REMOTE_LIVE || !dp_app_is_live(o->client))
+		if (!o->local || o->state != DP_OPENED_LIVE || !dp_app_is_live(o->client))
 			continue;
 		if (!dp_local_admits_uid(seg->s, o->client->cred.uid))
 			refresh_lose(o, TN_PERMISSION);

@@ -18,7 +18,7 @@ struct dp_opened {
 	struct dp_name by_ref;
 	char ref[SHR_SEGMENT_REF_MAX + 6]; /* "peer/name", or "name" on this host */
 	bool local;
-	uint8_t state;
+	uint8_t state;              /* enum dp_opened_state */
 	/* Versions: workers may use `prev` until they acknowledge `cur`; `next` waits for that, the newest wins. */
 	struct dp_remote *prev, *cur, *next;
 	struct dp_flight flight;
