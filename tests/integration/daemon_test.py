@@ -44,14 +44,12 @@ def refusals():
 
 
 def alone():
-    """Without any control plane: local segments work, remote opens say what is missing."""
+    """Without any control plane: segments of this host work."""
     with World(start=False) as w:
         start(w.a)
         w.serve(w.a, "own", 8 << 20)
         s = w.finish_move(w.move(w.a, "own", 1))
         assert set(s["transport"]) == {"shm"} and s["failed"] == 0, s
-        p = w.spawn("remote", [BIN["mover"], "move", "b/kv", "-r", w.a.run, "-t", "1"])
-        assert p.wait(60) != 0 and "controlplane" in p.text().replace(" ", ""), p.text()
 
 
 def drain():
