@@ -153,7 +153,9 @@ static void send_later(struct tctl_pump *p, struct tctl_slot *slot, tn_status s)
 static void slot_failed(struct tctl_pump *p, struct tctl_slot *slot, tn_status s, const char *text)
 {
 	remember(p, s, text);
-	if (!may_pass(s))
+	if (s == TN_UNSUPPORTED && p->cfg.hint != TENT_TRANSPORT_ANY)
+		tctl_pump_fail(p, s, "%s cannot be reached over %s, which --transport asks for (%s)", p->ref, p->cfg.transport, text);
+	else if (!may_pass(s))
 		tctl_pump_fail(p, s, "%s: %s", p->ref, text);
 	else
 		send_later(p, slot, s);
