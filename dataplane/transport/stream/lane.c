@@ -12,29 +12,6 @@
 #define IO_ROUNDS 4u                       /* calls per direction and service */
 #define SAMPLE_OPS 256u                    /* operations between two looks at the connection's figures */
 
-static const char *const state_names[DP_LANE_STATE_CNT] = {
-#define X(n, s) [DP_LANE_##n] = #s,
-	DP_LANE_STATES(X)
-#undef X
-};
-
-/* Row: from; bit: to. Every state may close. */
-static const uint8_t state_moves[DP_LANE_STATE_CNT] = {
-	[DP_LANE_CLOSED] = 1u << DP_LANE_CONNECTING | 1u << DP_LANE_READY,
-	[DP_LANE_CONNECTING] = 1u << DP_LANE_HELLO_SENT | 1u << DP_LANE_CLOSED,
-	[DP_LANE_HELLO_SENT] = 1u << DP_LANE_READY | 1u << DP_LANE_CLOSED,
-	[DP_LANE_READY] = 1u << DP_LANE_DRAINING | 1u << DP_LANE_CLOSED,
-	[DP_LANE_DRAINING] = 1u << DP_LANE_CLOSED,
-};
-
-const char *dp_lane_state_name(unsigned state) { return state < DP_LANE_STATE_CNT ? state_names[state] : "invalid"; }
-
-void dp_lane_move(struct dp_lane *l, enum dp_lane_state to)
-{
-	tn_assert(state_moves[l->state] >> to & 1u);
-	l->state = (uint8_t)to;
-}
-
 struct dp_lane_op *dp_lane_push(struct dp_lane *l)
 {
 	tn_assert_debug(dp_lane_room(l) > 0);

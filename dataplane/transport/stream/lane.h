@@ -18,13 +18,25 @@
 #define DP_LANE_STATES(X) \
 	X(CLOSED, closed) X(CONNECTING, connecting) X(HELLO_SENT, hello_sent) X(READY, ready) \
 	X(DRAINING, draining /* no new operations; closes when empty */)
+/* X(from, to, "when") */
+#define DP_LANE_MOVES(X) \
+	X(CLOSED, CONNECTING, "this side wants a lane and may connect now") \
+	X(CONNECTING, HELLO_SENT, "connected, HELLO is on its way") \
+	X(HELLO_SENT, READY, "the other side accepted") \
+	X(CLOSED, READY, "accepted from a peer whose HELLO was judged good; the answer is on its way") \
+	X(READY, DRAINING, "the other side is shutting down") \
+	X(CONNECTING, CLOSED, "refused, or too late") \
+	X(HELLO_SENT, CLOSED, "refused, or too late") \
+	X(READY, CLOSED, "unused for long, end of the stream, error, no progress, or fenced") \
+	X(DRAINING, CLOSED, "empty, or as for ready")
 #define X(n, s) DP_LANE_##n,
 enum dp_lane_state { DP_LANE_STATES(X) DP_LANE_STATE_CNT };
 #undef X
 
 struct dp_lane;
+struct dp_machine;
 struct dp_path;
-struct dp_source;
+struct dp_sender;
 struct dp_stream;
 struct dp_xfer;
 
@@ -83,7 +95,7 @@ struct dp_lane {
 	const struct dp_lane_side *side;
 	struct tn_list live_link;            /* all open lanes, or the free ones */
 	struct tn_list rx_link, tx_link;     /* lanes that can move something now */
-	struct tn_list source_link;          /* server: lanes of one source */
+	struct tn_list sender_link;          /* server: lanes of one sender */
 	uint32_t serial;             /* changes with every use of this slot */
 	uint8_t state;               /* enum dp_lane_state */
 	bool control, readable, writable, hangup;
@@ -92,7 +104,7 @@ struct dp_lane {
 	uint32_t epoch;
 	uint32_t frame_bytes;        /* agreed bound of READ and WRITE */
 	struct dp_path *path;        /* client */
-	struct dp_source *source;    /* server */
+	struct dp_sender *sender;    /* server */
 	uint64_t open_ns, moved_ns;  /* last time a byte moved or work began */
 	uint64_t limit_ns;           /* state deadline (connect, grace); UINT64_MAX = none */
 	uint64_t op_cnt, retrans_seen;
@@ -133,6 +145,7 @@ TN_INLINE bool dp_lane_open(const struct dp_lane *l) { return l->state != DP_LAN
 /* Checked state change. */
 void dp_lane_move(struct dp_lane *l, enum dp_lane_state to);
 const char *dp_lane_state_name(unsigned state);
+extern const struct dp_machine dp_lane_machine; /* dataplane/request/state.h; for the generated page */
 
 /* Room must be there. The new operation at the tail, cleared; the caller fills it, then dp_lane_kick(). */
 struct dp_lane_op *dp_lane_push(struct dp_lane *l);

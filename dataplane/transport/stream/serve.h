@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Between the two files of the accepting side: server.c (lanes, sources, fences, timers) and serve.c (requests). */
+ * Between the two files of the accepting side: server.c (lanes, senders, fences, timers) and serve.c (requests). */
 #ifndef DP_STREAM_SERVE_H
 #define DP_STREAM_SERVE_H
 

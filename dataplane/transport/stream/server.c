@@ -18,25 +18,25 @@ TN_STATIC_ASSERT(DP_LANE_OPS == 1u << TOKEN_SLOT_BITS && DP_STREAM_LANES_MAX == 
 
 TN_INLINE struct dp_stream *stream_of(struct dp_transport *t) { return tn_container_of(t, struct dp_stream, base); }
 
-/* ---- sources ---- */
+/* ---- senders ---- */
 
-static struct dp_source *source_find(struct dp_stream *s, const struct tn_id128 *session, uint32_t worker)
+static struct dp_sender *sender_find(struct dp_stream *s, const struct tn_id128 *session, uint32_t worker)
 {
-	tn_list_foreach(node, &s->sources) {
-		struct dp_source *src = tn_list_entry(node, struct dp_source, link);
+	tn_list_foreach(node, &s->senders) {
+		struct dp_sender *src = tn_list_entry(node, struct dp_sender, link);
 		if (src->worker == worker && tn_id128_eq(&src->session, session))
 			return src;
 	}
 	return NULL;
 }
 
-static struct dp_source *source_get(struct dp_stream *s, const struct dp_hello *h)
+static struct dp_sender *sender_get(struct dp_stream *s, const struct dp_hello *h)
 {
-	struct dp_source *src = tn_list_first(&s->free_sources, struct dp_source, link);
+	struct dp_sender *src = tn_list_first(&s->free_senders, struct dp_sender, link);
 	if (src != NULL)
 		tn_list_unlink(&src->link);
-	else if (s->source_fresh < s->cfg.server_lanes)
-		src = &s->source_pool[s->source_fresh++];
+	else if (s->sender_fresh < s->cfg.server_lanes)
+		src = &s->sender_pool[s->sender_fresh++];
 	else
 		return NULL;
 	src->peer = h->sender;
@@ -44,35 +44,35 @@ static struct dp_source *source_get(struct dp_stream *s, const struct dp_hello *
 	src->worker = h->worker;
 	src->epoch = h->path_epoch;
 	tn_list_init(&src->lanes);
-	tn_list_push_back(&s->sources, &src->link);
+	tn_list_push_back(&s->senders, &src->link);
 	return src;
 }
 
-static void source_put(struct dp_stream *s, struct dp_source *src)
+static void sender_put(struct dp_stream *s, struct dp_sender *src)
 {
 	tn_list_unlink(&src->link);
-	tn_list_push_back(&s->free_sources, &src->link);
+	tn_list_push_back(&s->free_senders, &src->link);
 }
 
-/* Close all its lanes; the source is gone afterwards. Bytes that were not read yet are dropped by the kernel, so
+/* Close all its lanes; the sender is gone afterwards. Bytes that were not read yet are dropped by the kernel, so
  * nothing of them can land any more. */
-static void source_close(struct dp_source *src)
+static void sender_close(struct dp_sender *src)
 {
 	struct dp_lane *l;
 	uint32_t cnt = 0;
 	tn_list_foreach(node, &src->lanes)
 		cnt++;
-	for (; cnt > 0 && (l = tn_list_first(&src->lanes, struct dp_lane, source_link)) != NULL; cnt--)
-		dp_lane_close(l, TN_PEER_STALE, DP_FRAME_OK, true); /* the last one frees the source */
+	for (; cnt > 0 && (l = tn_list_first(&src->lanes, struct dp_lane, sender_link)) != NULL; cnt--)
+		dp_lane_close(l, TN_PEER_STALE, DP_FRAME_OK, true); /* the last one frees the sender */
 }
 
 bool dp_stream_fence(struct dp_transport *t, const struct tn_peer_id *peer, const struct tn_id128 *keep_session)
 {
 	struct dp_stream *s = stream_of(t);
-	tn_list_foreach(node, &s->sources) {
-		struct dp_source *src = tn_list_entry(node, struct dp_source, link);
+	tn_list_foreach(node, &s->senders) {
+		struct dp_sender *src = tn_list_entry(node, struct dp_sender, link);
 		if (tn_peer_id_eq(&src->peer, peer) && !tn_id128_eq(&src->session, keep_session))
-			source_close(src);
+			sender_close(src);
 	}
 	return true; /* closed is drained: this thread is the only one that moves their bytes */
 }
@@ -123,27 +123,27 @@ static uint16_t accept_lane(struct dp_stream *s, int fd, const struct dp_hello *
 	if (!s->base.up)
 		return DP_HELLO_DRAINING;
 	dp_stream_fence(&s->base, &h->sender, &h->sender_session);
-	struct dp_source *src = source_find(s, &h->sender_session, h->worker);
+	struct dp_sender *src = sender_find(s, &h->sender_session, h->worker);
 	if (src != NULL && h->path_epoch < src->epoch)
 		return DP_HELLO_OLD_EPOCH;
 	if (src != NULL && h->path_epoch > src->epoch) {
-		source_close(src);
+		sender_close(src);
 		src = NULL;
 	}
 	if (src == NULL)
-		src = source_get(s, h);
+		src = sender_get(s, h);
 	bool room = src != NULL && s->server_cnt < s->cfg.server_lanes;
 	struct dp_lane *l = room ? dp_stream_lane_get(s, &dp_server_side, DP_LANE_READY) : NULL;
 	if (l == NULL) {
 		if (src != NULL && tn_list_empty(&src->lanes))
-			source_put(s, src);
+			sender_put(s, src);
 		return DP_HELLO_TOO_MANY;
 	}
 	l->hello = *h;
 	memset(&l->hello.ticket, 0, sizeof l->hello.ticket);
-	l->source = src;
+	l->sender = src;
 	s->server_cnt++;
-	tn_list_push_back(&src->lanes, &l->source_link);
+	tn_list_push_back(&src->lanes, &l->sender_link);
 	l->control = h->lane == DP_HELLO_LANE_CONTROL;
 	l->index = h->lane;
 	l->epoch = h->path_epoch;
@@ -176,7 +176,7 @@ void dp_stream_lane_adopt(struct dp_transport *t, int fd, struct dp_hello *hello
 
 void dp_server_closed(struct dp_lane *l, tn_status status, enum dp_frame_error error)
 {
-	struct dp_source *src = l->source;
+	struct dp_sender *src = l->sender;
 	(void)status;
 	(void)error;
 	free(l->rx_note);
@@ -186,9 +186,9 @@ void dp_server_closed(struct dp_lane *l, tn_status status, enum dp_frame_error e
 	l->rx_segment = 0;
 	uncount(&l->hello);
 	l->stream->server_cnt--;
-	tn_list_unlink(&l->source_link);
+	tn_list_unlink(&l->sender_link);
 	if (tn_list_empty(&src->lanes))
-		source_put(l->stream, src);
+		sender_put(l->stream, src);
 	dp_stream_lane_put(l);
 }
 
@@ -216,7 +216,7 @@ bool dp_stream_segment_busy(const struct dp_transport *t, tn_handle segment)
 	struct dp_stream *s = tn_container_of((struct dp_transport *)(uintptr_t)t, struct dp_stream, base);
 	tn_list_foreach(node, &s->live) {
 		struct dp_lane *l = tn_list_entry(node, struct dp_lane, live_link);
-		if (l->source != NULL && touches(l, segment, false))
+		if (l->sender != NULL && touches(l, segment, false))
 			return true;
 	}
 	return false;
@@ -228,7 +228,7 @@ void dp_stream_segment_revoke(struct dp_transport *t, tn_handle segment)
 	uint64_t until = dp_stream_now(s) + REVOKE_GRACE_NS;
 	tn_list_foreach(node, &s->live) {
 		struct dp_lane *l = tn_list_entry(node, struct dp_lane, live_link);
-		if (l->source == NULL || !touches(l, segment, true))
+		if (l->sender == NULL || !touches(l, segment, true))
 			continue;
 		l->revoke_ns = TN_MIN(l->revoke_ns, until);
 		dp_stream_timer(s, l->revoke_ns);
@@ -269,7 +269,7 @@ void dp_stream_note_verdict(struct dp_transport *t, uint64_t token, tn_status ve
 		return;
 	struct dp_lane *l = &s->lanes[index];
 	struct dp_lane_op *op = &l->ops[slot];
-	if (!dp_lane_open(l) || l->source == NULL || dp_serve_token(l, slot) != token ||
+	if (!dp_lane_open(l) || l->sender == NULL || dp_serve_token(l, slot) != token ||
 	    !(op->flags & DP_LANE_OP_WAITING))
 		return; /* the lane is gone: nobody to tell */
 	op->status = dp_serve_verdict(verdict);

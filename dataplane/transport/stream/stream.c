@@ -52,11 +52,11 @@ static bool reserve_all(struct dp_stream *s)
 	s->lanes = reserve((size_t)s->lane_cap * sizeof *s->lanes, PROT_READ | PROT_WRITE);
 	s->small = reserve((size_t)c->peer_cnt * DP_STREAM_SMALL_BYTES, PROT_READ | PROT_WRITE);
 	s->paths = reserve((size_t)c->peer_cnt * sizeof *s->paths, PROT_READ | PROT_WRITE);
-	s->source_pool = reserve((size_t)c->server_lanes * sizeof *s->source_pool, PROT_READ | PROT_WRITE);
+	s->sender_pool = reserve((size_t)c->server_lanes * sizeof *s->sender_pool, PROT_READ | PROT_WRITE);
 	s->xfers = reserve((size_t)c->xfers * sizeof *s->xfers, PROT_READ | PROT_WRITE);
 	s->scratch = reserve(DP_STREAM_SCRATCH_BYTES, PROT_READ | PROT_WRITE);
 	s->zeros = reserve(DP_FRAME_BYTES_MAX, PROT_READ);
-	return s->lanes && s->small && s->paths && s->source_pool && s->xfers && s->scratch && s->zeros;
+	return s->lanes && s->small && s->paths && s->sender_pool && s->xfers && s->scratch && s->zeros;
 }
 
 static void release_all(struct dp_stream *s)
@@ -65,7 +65,7 @@ static void release_all(struct dp_stream *s)
 	release(s->lanes, (size_t)s->lane_cap * sizeof *s->lanes);
 	release(s->small, (size_t)c->peer_cnt * DP_STREAM_SMALL_BYTES);
 	release(s->paths, (size_t)c->peer_cnt * sizeof *s->paths);
-	release(s->source_pool, (size_t)c->server_lanes * sizeof *s->source_pool);
+	release(s->sender_pool, (size_t)c->server_lanes * sizeof *s->sender_pool);
 	release(s->xfers, (size_t)c->xfers * sizeof *s->xfers);
 	release(s->scratch, DP_STREAM_SCRATCH_BYTES);
 	release(s->zeros, DP_FRAME_BYTES_MAX);
@@ -73,7 +73,7 @@ static void release_all(struct dp_stream *s)
 
 static void init_lists(struct dp_stream *s)
 {
-	struct tn_list *heads[] = { &s->free_lanes, &s->live, &s->rx, &s->tx, &s->dirty, &s->sources, &s->free_sources,
+	struct tn_list *heads[] = { &s->free_lanes, &s->live, &s->rx, &s->tx, &s->dirty, &s->senders, &s->free_senders,
 	                            &s->canceling, &s->done };
 	for (size_t i = 0; i < TN_ARRAY_LEN(heads); i++)
 		tn_list_init(heads[i]);
@@ -186,7 +186,7 @@ struct dp_lane *dp_stream_lane_get(struct dp_stream *s, const struct dp_lane_sid
 	l->frame_bytes = s->cfg.frame_bytes;
 	tn_list_init(&l->rx_link);
 	tn_list_init(&l->tx_link);
-	tn_list_init(&l->source_link);
+	tn_list_init(&l->sender_link);
 	dp_lane_move(l, state);
 	tn_list_push_back(&s->live, &l->live_link);
 	dp_account_connections(s, 1);

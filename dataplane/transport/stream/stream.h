@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Inside of the framed stream transports: one struct dp_stream per (worker, kind) with its lanes, its paths to peers
- * (client.c, path.c, note.c) and the sources that send to us (server.c). Private to transport/stream and to the kinds
+ * (client.c, path.c, note.c) and the senders of others (server.c). Private to transport/stream and to the kinds
  * built on it (transport/tcp), which bring a byte-stream provider and get a complete ops table out of these
  * functions. */
 #ifndef DP_STREAM_STREAM_H
@@ -90,8 +90,8 @@ struct dp_path {
 };
 
 /* One path as its receiver sees it: (sender incarnation, sender worker). Exists while it has lanes. */
-struct dp_source {
-	struct tn_list link;  /* dp_stream.sources, or free */
+struct dp_sender {
+	struct tn_list link;  /* dp_stream.senders, or free */
 	struct tn_list lanes;
 	struct tn_peer_id peer;
 	struct tn_id128 session;
@@ -109,18 +109,18 @@ struct dp_stream {
 	uint64_t timer_ns; /* nothing is due before */
 	struct dp_path *paths;
 	struct dp_lane *lanes;
-	struct dp_source *source_pool;
+	struct dp_sender *sender_pool;
 	struct dp_xfer *xfers, *xfer_free;
 	uint8_t *small;            /* DP_STREAM_SMALL_BYTES per path: payloads of its notices and datagrams */
 	uint8_t *scratch;          /* discarded payload lands here */
 	const uint8_t *zeros;      /* DP_FRAME_BYTES_MAX of them, read-only */
 	int spill[2];              /* pipe: the kernel copies, so a bad page of a client is an error and not a signal */
 	uint32_t lane_cap, server_cnt, admitted;
-	uint32_t lane_fresh, source_fresh,
+	uint32_t lane_fresh, sender_fresh,
 		xfer_fresh;                      /* slots below were used before; those above were never touched */
 	struct tn_list free_lanes, live, rx, tx; /* lanes */
 	struct tn_list dirty;      /* paths */
-	struct tn_list sources, free_sources;
+	struct tn_list senders, free_senders;
 	struct tn_list canceling;  /* attempts in the order of their cancel_ns, via t_link */
 	struct tn_list done;       /* attempts to be reported at the next safe point, via t_link */
 };

@@ -88,8 +88,8 @@ static void test_fence(void)
 	pass(2 * TN_NS_PER_S);
 	CU_ASSERT(ra.done && ra.r.status == TN_PATH_DOWN && ra.r.fenced && !ra.r.nothing_left && ra.done_cnt == 1);
 	CU_ASSERT_EQUAL(ra.r.reason, TN_REASON_PEER_CLOSED);
-	tn_list_foreach(node, &rig_stream(&rig.b)->sources)
-		CU_ASSERT_EQUAL(tn_list_entry(node, struct dp_source, link)->epoch, 2);
+	tn_list_foreach(node, &rig_stream(&rig.b)->senders)
+		CU_ASSERT_EQUAL(tn_list_entry(node, struct dp_sender, link)->epoch, 2);
 	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 1000), TN_OK);
 	end();
 }
