@@ -7,7 +7,15 @@
 
 #include "common/message.h"
 
-static struct { tn_status status; const char *detail, *body; unsigned asked; bool garbage, other_id_first; unsigned too_big; } answer;
+struct canned {
+	tn_status status;
+	const char *detail, *body;
+	bool garbage, other_id_first; /* no envelope; an answer to somebody else first */
+	unsigned too_big;             /* pages of more segments than this are */
+};
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* over the two below */
+static struct canned answer;
+static unsigned asked_cnt;
 static void *zmq_ctx;
 
 static void fill_segments(json_t *body, const json_t *ask)
@@ -55,7 +63,8 @@ static void *control_plane(void *arg)
 		struct tn_message m;
 		if (who_len < 0 || n <= 0 || tn_message_decode(text, (size_t)n, &m, err) != TN_OK)
 			break; /* an empty message ends it */
-		answer.asked++;
+		pthread_mutex_lock(&lock);
+		asked_cnt++;
 		if (answer.other_id_first) {
 			struct tn_message other = m;
 			other.id += 100;
@@ -64,6 +73,7 @@ static void *control_plane(void *arg)
 			tn_message_clear(&other);
 		}
 		reply(arg, who, (size_t)who_len, &m);
+		pthread_mutex_unlock(&lock);
 		tn_message_clear(&m);
 	}
 	zmq_close(arg);
@@ -95,12 +105,25 @@ static void end(void)
 	run_dir_remove();
 }
 
+static void set_all(struct canned c)
+{
+	pthread_mutex_lock(&lock);
+	answer = c;
+	asked_cnt = 0;
+	pthread_mutex_unlock(&lock);
+}
+
 static void set(tn_status status, const char *detail, const char *body)
 {
-	memset(&answer, 0, sizeof answer);
-	answer.status = status;
-	answer.detail = detail;
-	answer.body = body;
+	set_all((struct canned){ .status = status, .detail = detail, .body = body });
+}
+
+static unsigned asked(void)
+{
+	pthread_mutex_lock(&lock);
+	unsigned n = asked_cnt;
+	pthread_mutex_unlock(&lock);
+	return n;
 }
 
 static void status(void)
@@ -130,12 +153,10 @@ static void strange_answers(void)
 {
 	set(TN_OK, NULL, "{\"host\":[1],\"control_plane\":7,\"data_plane\":\"x\"}"); /* of a newer version, say */
 	CU_ASSERT_EQUAL(run("status", NULL), 0);
-	set(TN_OK, NULL, NULL);
-	answer.garbage = true;
+	set_all((struct canned){ .garbage = true });
 	CU_ASSERT_EQUAL(run("-j", "status", NULL), 1);
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.err, "makes no sense"));
-	set(TN_OK, NULL, "{\"host\":\"h\"}");
-	answer.other_id_first = true;
+	set_all((struct canned){ .body = "{\"host\":\"h\"}", .other_id_first = true });
 	CU_ASSERT_EQUAL(run("-j", "status", NULL), 0);
 	CU_ASSERT_TRUE(run_json_is("host", "h"));
 }
@@ -144,14 +165,14 @@ static void segments(void)
 {
 	set(TN_OK, NULL, NULL);
 	CU_ASSERT_EQUAL(run("segment", "list", NULL), 0);
-	CU_ASSERT_EQUAL(answer.asked, 3); /* 64 + 64 + 22 */
+	CU_ASSERT_EQUAL(asked(), 3); /* 64 + 64 + 22 */
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "seg-149  8.00KiB  1        read, write  same user, peers host-b  150"));
 	CU_ASSERT_EQUAL(run("-j", "segment", "list", "--first", "140", "--count", "5", NULL), 0);
 	json_t *j = run_json();
 	CU_ASSERT_EQUAL(json_array_size(json_object_get(j, "segments")), 5);
 	CU_ASSERT_EQUAL(json_integer_value(json_object_get(j, "total")), 150);
 	json_decref(j);
-	answer.too_big = 16; /* large segments: pages are halved until they fit */
+	set_all((struct canned){ .too_big = 16 }); /* large segments: pages are halved until they fit */
 	CU_ASSERT_EQUAL(run("-j", "segment", "list", NULL), 0);
 	j = run_json();
 	CU_ASSERT_EQUAL(json_array_size(json_object_get(j, "segments")), 150);
