@@ -87,7 +87,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "memcpy_loop: %s\n", err);
 		return EXIT_FAILURE;
 	}
-	tb_report_begin(&report, &a, &procs, argc, argv);
+	tb_report_begin(&report, &a, &procs, NULL, argc, argv);
 	for (unsigned o = 0; o < a.op_cnt; o++)
 		for (unsigned s = 0; s < a.size_cnt; s++) {
 			result = (struct tb_result){ .spec = { .op = a.ops[o], .bytes = a.sizes[s], .depth = 1,

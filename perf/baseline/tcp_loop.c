@@ -249,7 +249,7 @@ int main(int argc, char **argv)
 	tb_stream_init(&c.s, fd, sizeof(struct request), &ops, &c);
 	c.a = &a;
 	c.procs = &procs;
-	tb_report_begin(&report, &a, &procs, argc, argv);
+	tb_report_begin(&report, &a, &procs, NULL, argc, argv);
 	run_sweep(&c, &report);
 	(void)close(fd);
 	(void)waitpid(child, NULL, 0);

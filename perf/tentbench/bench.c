@@ -99,6 +99,25 @@ void tb_bench_close(struct tb_bench *b)
 	b->ctx = NULL;
 }
 
+void tb_first_lap(struct tb_bench *b, struct tb_result *r)
+{
+	const struct tb_args *real = b->args;
+	uint64_t pool = tb_args_pool_max(real);
+	struct tb_args lap = *real;
+	struct tb_spec spec = { .op = real->op_cnt == 1 ? real->ops[0] : TB_OP_WRITE, .depth = 8, .pool_bytes = pool };
+
+	spec.bytes = TN_MAX(TN_MIN(pool / spec.depth, UINT64_C(1) << 20), UINT64_C(1));
+	if (pool < spec.depth)
+		spec.depth = 1;
+	lap.threads = 1;
+	lap.count = pool / spec.bytes;
+	lap.warmup_ns = 0;
+	lap.verify = false;
+	b->args = &lap;
+	tb_cell_run(b, &spec, r);
+	b->args = real;
+}
+
 /* ---- serve ---- */
 
 int tb_serve(const struct tb_args *args)

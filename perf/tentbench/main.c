@@ -14,7 +14,8 @@ static int run(const struct tb_args *a, int argc, char **argv)
 
 	if (!tb_bench_open(&bench, a))
 		return EXIT_FAILURE;
-	tb_report_begin(&report, a, &bench.procs, argc, argv);
+	tb_first_lap(&bench, &result);
+	tb_report_begin(&report, a, &bench.procs, &result, argc, argv);
 	for (unsigned o = 0; o < a->op_cnt; o++)
 		for (unsigned d = 0; d < a->depth_cnt; d++)
 			for (unsigned s = 0; s < a->size_cnt; s++) {

@@ -95,7 +95,7 @@ static void json_environment(struct tb_report *rep, int argc, char **argv)
 	tn_jout_close_object(j);
 }
 
-static void table_environment(struct tb_report *rep)
+static void table_environment(struct tb_report *rep, const struct tb_result *first_lap)
 {
 	char cpu[200], load[80];
 	struct utsname u = { 0 };
@@ -108,6 +108,9 @@ static void table_environment(struct tb_report *rep)
 		rep->args->seed);
 	for (unsigned i = 0; i < rep->procs->cnt; i++)
 		fprintf(rep->table, " %s[%d]", rep->procs->p[i].name, (int)rep->procs->p[i].pid);
+	if (first_lap != NULL && !first_lap->failed)
+		fprintf(rep->table, "\n# first lap over pools that the daemons never touched: %.3f GB/s, %.3f CPUs/GB",
+			tb_result_gbps(first_lap), tb_result_cpu_per_gb(first_lap, rep->procs, -1));
 	fprintf(rep->table, "\n%-5s %8s %5s %-5s %-5s %8s %9s %8s %8s %8s %8s %8s\n", "op", "size", "depth", "pool", "via", "GB/s",
 		"ops/s", "p50", "p90", "p99", "p99.9", "CPUs/GB");
 	(void)fflush(rep->table);
@@ -242,7 +245,23 @@ static void table_cell(struct tb_report *rep, const struct tb_result *r)
 
 /* ---- the document ---- */
 
-void tb_report_begin(struct tb_report *rep, const struct tb_args *args, const struct tb_procs *procs, int argc, char **argv)
+static void json_first_lap(struct tb_report *rep, const struct tb_result *r)
+{
+	struct tn_jout *j = &rep->json;
+
+	tn_jout_object(j, "first_lap");
+	if (r->failed) {
+		tn_jout_str(j, "error", r->why);
+	} else {
+		tn_jout_u64(j, "moved_bytes", r->bytes);
+		json_number(j, "gb_per_s", tb_result_gbps(r), 5);
+		json_number(j, "cpu_s_per_gb", tb_result_cpu_per_gb(r, rep->procs, -1), 5);
+	}
+	tn_jout_close_object(j);
+}
+
+void tb_report_begin(struct tb_report *rep, const struct tb_args *args, const struct tb_procs *procs,
+		     const struct tb_result *first_lap, int argc, char **argv)
 {
 	bool json_to_stdout = args->json_path != NULL && strcmp(args->json_path, "-") == 0;
 
@@ -251,8 +270,10 @@ void tb_report_begin(struct tb_report *rep, const struct tb_args *args, const st
 	tn_jout_begin(&rep->json, &rep->text);
 	tn_jout_u64(&rep->json, "schema_version", 1);
 	json_environment(rep, argc, argv);
+	if (first_lap != NULL)
+		json_first_lap(rep, first_lap);
 	tn_jout_array(&rep->json, "cells");
-	table_environment(rep);
+	table_environment(rep, first_lap);
 }
 
 void tb_report_cell(struct tb_report *rep, const struct tb_result *r)

@@ -19,8 +19,9 @@ struct tb_report {
 	unsigned cells, failed;
 };
 
-/* argv becomes part of the environment. */
-void tb_report_begin(struct tb_report *rep, const struct tb_args *args, const struct tb_procs *procs, int argc, char **argv);
+/* argv becomes part of the environment; first_lap may be NULL. */
+void tb_report_begin(struct tb_report *rep, const struct tb_args *args, const struct tb_procs *procs,
+		     const struct tb_result *first_lap, int argc, char **argv);
 void tb_report_cell(struct tb_report *rep, const struct tb_result *r);
 /* Writes the JSON. The exit status of the tool: 0, or 1 when a cell failed or the file could not be written. */
 int tb_report_end(struct tb_report *rep);
