@@ -147,10 +147,9 @@ void dp_control_fini(struct dp_control *ctl)
 
 void dp_control_turn(struct dp_control *ctl)
 {
-	dp_loop_turn(&ctl->loop, DP_TURN_NS);
+	dp_loop_turn(&ctl->loop, ctl->link_more ? 0 : DP_TURN_NS);
 	dp_crew_flush(&ctl->crew);
-	if (ctl->link != NULL)
-		dp_link_poll(ctl->link);
+	ctl->link_more = ctl->link != NULL && dp_link_poll(ctl->link);
 	tn_store_relaxed64(&ctl->cfg.telemetry->hdr->heartbeat_ns, ctl->loop.now_ns);
 }
 

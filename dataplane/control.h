@@ -56,6 +56,7 @@ struct dp_control {
 	struct dp_notes notes;
 	struct dp_peers peers;
 	struct dp_link *link;            /* NULL until daemon.c connects it; then it may still be down */
+	bool link_more;                  /* messages wait: the next turn does not */
 
 	struct dp_handles memories, segments, remotes, qps;
 	struct dp_names segment_names;   /* segments that can be found */

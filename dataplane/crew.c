@@ -125,6 +125,8 @@ static void member_take(struct dp_crew_member *m)
 		else
 			crew->on_event(crew->arg, index, &evt);
 	}
+	/* Others get their turn; the rest is announced again, for its wake-up was already taken. */
+	(void)!write(m->events.fd, &(uint64_t){ 1 }, sizeof(uint64_t));
 }
 
 static void member_ready(struct dp_source *s, uint32_t events)
@@ -142,12 +144,6 @@ void dp_crew_flush(struct dp_crew *crew)
 {
 	for (uint32_t i = 0; i < crew->cnt; i++)
 		member_flush(&crew->members[i]);
-}
-
-void dp_crew_collect(struct dp_crew *crew)
-{
-	for (uint32_t i = 0; i < crew->cnt; i++)
-		member_take(&crew->members[i]);
 }
 
 bool dp_crew_congested(const struct dp_crew *crew)

@@ -50,8 +50,6 @@ bool dp_crew_post(struct dp_crew *crew, uint32_t worker, struct dp_cmd cmd, stru
 void dp_crew_broadcast(struct dp_crew *crew, struct dp_cmd cmd, struct dp_flight *flight);
 /* Once per turn of the loop: backlogs move on. */
 void dp_crew_flush(struct dp_crew *crew);
-/* Takes the events of all workers now, without waiting for their fds. */
-void dp_crew_collect(struct dp_crew *crew);
 /* Backlogs are long: refuse new work of clients with TN_AGAIN. */
 bool dp_crew_congested(const struct dp_crew *crew);
 

@@ -40,7 +40,7 @@ struct daemon {
 	uint32_t started_cnt;
 	struct dp_source signals;
 	struct dp_flight stopped;
-	bool all_stopped, stop, lease_lost;
+	bool all_stopped, stop, reload, lease_lost;
 };
 
 static tn_status complain(tn_status s, const char *what)
@@ -62,9 +62,7 @@ static void signals_ready(struct dp_source *s, uint32_t events)
 			d->stop = true;
 			continue;
 		}
-		(void)tn_sdnotify("RELOADING=1");
-		(void)dp_control_reload(&d->ctl);
-		(void)tn_sdnotify("READY=1");
+		d->reload = true;
 	}
 }
 
@@ -192,6 +190,14 @@ static tn_status start(struct daemon *d)
 
 /* ---- run ---- */
 
+/* Waits a turn while workers still use the configuration before the running one. */
+static void reload(struct daemon *d)
+{
+	(void)tn_sdnotify("RELOADING=1");
+	d->reload = dp_control_reload(&d->ctl) == TN_AGAIN;
+	(void)tn_sdnotify("READY=1");
+}
+
 static void look_at_lease(struct daemon *d)
 {
 	if (d->lease_lost || shr_lease_intact(&d->lease))
@@ -212,6 +218,8 @@ static void run(struct daemon *d)
 	            (unsigned long long)d->tele.generation);
 	while (!d->stop && !d->ctl.stop_asked) {
 		dp_control_turn(&d->ctl);
+		if (d->reload)
+			reload(d);
 		uint64_t now_ns = d->ctl.loop.now_ns;
 		if (watchdog_ns != 0 && now_ns - fed_ns >= watchdog_ns) {
 			(void)tn_sdnotify("WATCHDOG=1");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Owner of the lane listener and of connections before a worker has them. Order of judgement: form, version,
- * receiver session, ticket (with peer, incarnation, address), draining, room, fence. Refusals carry no session.
+ * receiver session, ticket (with peer, incarnation, address), draining, fence, room. Refusals carry no session.
  * Control thread. */
 #include "dataplane/ingress/greet.h"
 
@@ -191,6 +191,12 @@ static uint64_t connections(const struct dp_control *ctl)
 	return cnt;
 }
 
+static bool room_for(const struct dp_control *ctl, const struct dp_peer_slot *slot)
+{
+	return tn_load_relaxed32(&slot->conn_cnt) < tn_config_u64(ctl->config, TN_CFG_TCP_MAX_CONNECTIONS_PER_PEER) &&
+	       connections(ctl) < tn_config_u64(ctl->config, TN_CFG_TCP_MAX_CONNECTIONS);
+}
+
 /* All lanes of one path (sender incarnation, sender worker) are served by one worker. */
 static uint32_t path_worker(const struct dp_hello *h, uint32_t worker_cnt)
 {
@@ -241,7 +247,6 @@ static void fence_begin(struct dp_control *ctl, struct dp_peer_slot *slot, const
 static void greet_judge(struct greet *w)
 {
 	struct dp_control *ctl = w->ctl;
-	const struct tn_config *cfg = ctl->config;
 	const struct dp_hello *h = &w->hello;
 	const struct dp_ticket *ticket;
 	struct dp_peer_slot *slot;
@@ -265,16 +270,15 @@ static void greet_judge(struct greet *w)
 		refuse(w, DP_HELLO_DRAINING);
 		return;
 	}
-	if (tn_load_relaxed32(&slot->conn_cnt) >= tn_config_u64(cfg, TN_CFG_TCP_MAX_CONNECTIONS_PER_PEER) ||
-	    connections(ctl) >= tn_config_u64(cfg, TN_CFG_TCP_MAX_CONNECTIONS)) {
-		refuse(w, DP_HELLO_TOO_MANY);
-		return;
-	}
 	if (tn_id128_eq(&slot->incoming, &h->sender_session) && tn_id128_is_zero(&slot->fencing)) {
-		adopt(w, slot);
+		if (room_for(ctl, slot))
+			adopt(w, slot);
+		else
+			refuse(w, DP_HELLO_TOO_MANY);
 		return;
 	}
-	/* Judged again from the start when the fence is up: tickets and room may have changed. */
+	/* Judged again from the start when the fence is up: tickets may have changed, and lanes of a dead incarnation,
+	 * which nobody closed, make room only then. */
 	w->peer_index = slot->index;
 	tn_list_push_back(&ctl->greet.fencing, &w->link);
 	dp_timer_set(&ctl->loop, &w->deadline, ctl->loop.now_ns + FENCE_NS);

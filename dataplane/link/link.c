@@ -153,16 +153,19 @@ static bool receive(void *socket, zmq_msg_t *last)
 	}
 }
 
-static void drain_messages(struct dp_link *l)
+static bool drain_messages(struct dp_link *l)
 {
 	zmq_msg_t m;
 
-	for (int i = 0; i < MESSAGES_PER_TURN && receive(l->dealer, &m); i++) {
+	for (int i = 0; i < MESSAGES_PER_TURN; i++) {
+		if (!receive(l->dealer, &m))
+			return false;
 		on_text(l, zmq_msg_data(&m), zmq_msg_size(&m));
 		/* Tickets travel in bodies. */
 		explicit_bzero(zmq_msg_data(&m), zmq_msg_size(&m));
 		(void)zmq_msg_close(&m);
 	}
+	return true;
 }
 
 /* First frame of a monitor event: {event u16, value u32} in host order. */
@@ -193,23 +196,24 @@ static void drain_monitor(struct dp_link *l)
 	}
 }
 
-void dp_link_poll(struct dp_link *l)
+bool dp_link_poll(struct dp_link *l)
 {
 	drain_monitor(l);
-	drain_messages(l);
+	bool more = drain_messages(l);
 	dp_link_flush_changes(l);
+	return more;
 }
 
 static void dealer_ready(struct dp_source *s, uint32_t events)
 {
 	(void)events;
-	dp_link_poll(tn_container_of(s, struct dp_link, dealer_fd));
+	(void)dp_link_poll(tn_container_of(s, struct dp_link, dealer_fd));
 }
 
 static void monitor_ready(struct dp_source *s, uint32_t events)
 {
 	(void)events;
-	dp_link_poll(tn_container_of(s, struct dp_link, monitor_fd));
+	(void)dp_link_poll(tn_container_of(s, struct dp_link, monitor_fd));
 }
 
 /* ---- life ---- */

@@ -14,8 +14,9 @@ struct dp_link;
 tn_status dp_link_new(struct dp_control *ctl, const char *runtime_dir, struct dp_link **out);
 /* Ends every call without an answer. NULL is fine. */
 void dp_link_free(struct dp_link *l);
-/* Once per turn of the loop: the library's fd is edge-triggered, so what it did not announce is looked for. */
-void dp_link_poll(struct dp_link *l);
+/* Once per turn of the loop: the library's fd is edge-triggered, so what it did not announce is looked for. True when
+ * more waits than one turn takes. */
+bool dp_link_poll(struct dp_link *l);
 
 /* The control plane knows us: questions may be asked. NULL is "no". */
 bool dp_link_attached(const struct dp_link *l);

@@ -100,7 +100,7 @@ void bench_turns(struct bench *b, unsigned cnt)
 		dp_loop_turn(&b->ctl.loop, 1000000);
 		dp_crew_flush(&b->ctl.crew);
 		if (b->ctl.link != NULL)
-			dp_link_poll(b->ctl.link);
+			(void)dp_link_poll(b->ctl.link);
 	}
 }
 

@@ -227,9 +227,15 @@ static void connections_are_bounded(void)
 		CU_ASSERT_TRUE(turn_until(&b, adopted() == i + 1));
 	}
 	CU_ASSERT_EQUAL(answer_to(&h), DP_HELLO_TOO_MANY);
-	lanes_end();
+	/* The peer died without a word and comes back: its old lanes must not keep it out. */
+	install(2, 20, "127.0.0.1");
+	h = hello_of(2, 20);
+	fake_hold(true);
 	fd[2] = knock();
 	say(fd[2], &h);
+	CU_ASSERT_TRUE(turn_until(&b, fake_count(0, DP_CMD_FENCE) == 2));
+	lanes_end(); /* the fence closes them */
+	fake_hold(false);
 	CU_ASSERT_TRUE(turn_until(&b, adopted() == 3));
 	b.ctl.draining = true;
 	CU_ASSERT_EQUAL(answer_to(&h), DP_HELLO_DRAINING);
