@@ -222,7 +222,7 @@ static void test_idle(void)
 	CU_ASSERT(open_ends(0) == 0 && open_ends(1) == 0);
 	CU_ASSERT_EQUAL(rig.a.lane_downs, 1);
 	CU_ASSERT_EQUAL(tn_load_relaxed32(&rig.conn_cnt), 0);
-	CU_ASSERT_EQUAL(rig_counter(&rig.b, TN_G1(STREAM_CONNECTIONS, TN_STREAM_TCP).cell), 0);
+	RIG_NUMBER(rig_counter(&rig.b, TN_G1(STREAM_CONNECTIONS, TN_STREAM_TCP).cell), 0);
 	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 1000), TN_OK); /* and comes back at once */
 	CU_ASSERT_EQUAL(rig_stream(&rig.a)->paths[0].epoch, 1);
 	end();

@@ -313,7 +313,8 @@ static void test_cancel_read(void)
 	CU_ASSERT(rig_pattern_is(far.base, 100000, 4) && memcmp(near.base + 50000, far.base + 50000, 30000) == 0);
 	for (size_t i = 0; i < 50000; i++)
 		CU_ASSERT_FATAL(near.base[i] == 0x5c); /* memory was quiet from the moment of cancel */
-	CU_ASSERT(path->epoch == 1 && rig_protocol_errors(&rig.a, TN_SIDE_CLIENT, DP_FRAME_BAD_ID) == 0);
+	CU_ASSERT_EQUAL(path->epoch, 1);
+	RIG_NUMBER(rig_protocol_errors(&rig.a, TN_SIDE_CLIENT, DP_FRAME_BAD_ID), 0);
 	end();
 }
 
@@ -507,25 +508,26 @@ static void test_bad_memory_half_sent(void)
 	end();
 }
 
+static uint64_t events(unsigned op, unsigned event)
+{
+	return rig_counter(&rig.a, TN_C3(STREAM_EVENTS_TOTAL, TN_STREAM_TCP, op, event).cell);
+}
+
 static void test_numbers(void)
 {
+	const unsigned k = TN_STREAM_TCP;
 	begin(100000);
 	for (unsigned i = 0; i < 300; i++)
 		CU_ASSERT_EQUAL(rig_move(i % 2 ? TN_OP_READ : TN_OP_WRITE, remote, 0, near.base, 100), TN_OK);
-	const unsigned k = TN_STREAM_TCP;
-	CU_ASSERT_EQUAL(rig_counter(&rig.a, TN_C3(STREAM_EVENTS_TOTAL, k, TN_OP_READ, TN_STREAM_EVENT_COMPLETED).cell),
-			150);
-	CU_ASSERT_EQUAL(rig_counter(&rig.a, TN_C3(STREAM_EVENTS_TOTAL, k, TN_OP_WRITE, TN_STREAM_EVENT_QUEUED).cell),
-			150);
-	CU_ASSERT_EQUAL(rig_counter(&rig.a, TN_C3(STREAM_EVENTS_TOTAL, k, TN_OP_WRITE, TN_STREAM_EVENT_ATTEMPT).cell),
-			150);
-	CU_ASSERT_EQUAL(
-		rig_counter(&rig.a, TN_C3(STREAM_EVENTS_TOTAL, k, TN_OP_WRITE, TN_STREAM_EVENT_CONNECT_OK).cell), 1);
-	CU_ASSERT_EQUAL(rig_counter(&rig.a, TN_G1(STREAM_QUEUE_DEPTH, k).cell), 0);
-	CU_ASSERT_EQUAL(rig_counter(&rig.a, TN_G1(STREAM_ADMITTED_BYTES, k).cell), 0);
-	CU_ASSERT_EQUAL(rig_counter(&rig.a, TN_G1(STREAM_BUSY_WORKERS, k).cell), 0);
-	CU_ASSERT_EQUAL(rig_counter(&rig.a, TN_G1(STREAM_CONNECTIONS, k).cell), 1);
-	CU_ASSERT_EQUAL(rig_counter(&rig.a, TN_C1(TCP_RETRANSMISSIONS_TOTAL, k).cell), 3); /* of the sample at 256 */
+	RIG_NUMBER(events(TN_OP_READ, TN_STREAM_EVENT_COMPLETED), 150);
+	RIG_NUMBER(events(TN_OP_WRITE, TN_STREAM_EVENT_QUEUED), 150);
+	RIG_NUMBER(events(TN_OP_WRITE, TN_STREAM_EVENT_ATTEMPT), 150);
+	RIG_NUMBER(events(TN_OP_WRITE, TN_STREAM_EVENT_CONNECT_OK), 1);
+	RIG_NUMBER(rig_counter(&rig.a, TN_G1(STREAM_QUEUE_DEPTH, k).cell), 0);
+	RIG_NUMBER(rig_counter(&rig.a, TN_G1(STREAM_ADMITTED_BYTES, k).cell), 0);
+	RIG_NUMBER(rig_counter(&rig.a, TN_G1(STREAM_BUSY_WORKERS, k).cell), 0);
+	RIG_NUMBER(rig_counter(&rig.a, TN_G1(STREAM_CONNECTIONS, k).cell), 1);
+	RIG_NUMBER(rig_counter(&rig.a, TN_C1(TCP_RETRANSMISSIONS_TOTAL, k).cell), 3); /* of the sample at 256 */
 	end();
 }
 
