@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/units.h"
+#include "controlplane/tentctl/style.h"
 #include "controlplane/tentctl/tentctl.h"
 
 #define COLUMNS_MAX 12u
@@ -12,6 +13,7 @@
 
 struct tctl_table {
 	unsigned columns;
+	bool right[COLUMNS_MAX];
 	size_t rows, room;
 	char (*cells)[CELL_MAX];
 };
@@ -40,8 +42,13 @@ struct tctl_table *tctl_table_new(unsigned columns, const char *const *headings)
 	struct tctl_table *tb = calloc(1, sizeof *tb);
 	if (tb == NULL)
 		out_of_memory();
+	const char *plain[COLUMNS_MAX];
 	tb->columns = TN_MIN(columns, COLUMNS_MAX);
-	tctl_table_row(tb, headings);
+	for (unsigned i = 0; i < tb->columns; i++) {
+		tb->right[i] = headings[i][0] == '>';
+		plain[i] = headings[i] + tb->right[i];
+	}
+	tctl_table_row(tb, plain);
 	return tb;
 }
 
@@ -49,9 +56,7 @@ struct tctl_table *tctl_table_new(unsigned columns, const char *const *headings)
 static void copy_cell(char to[static CELL_MAX], const char *text)
 {
 	snprintf(to, CELL_MAX, "%s", text != NULL && text[0] != '\0' ? text : "-");
-	for (char *p = to; *p != '\0'; p++)
-		if ((unsigned char)*p < ' ' || (unsigned char)*p >= 127)
-			*p = '?';
+	tctl_clean(to);
 }
 
 void tctl_table_row(struct tctl_table *tb, const char *const *cells)
@@ -78,7 +83,9 @@ void tctl_table_print(const struct tctl_table *tb, FILE *to)
 	for (size_t r = 0; r < tb->rows; r++) {
 		for (unsigned i = 0; i < tb->columns; i++) {
 			const char *c = tb->cells[r * tb->columns + i];
-			if (i + 1 == tb->columns)
+			if (tb->right[i])
+				fprintf(to, "%*s%s", (int)width[i], c, i + 1 == tb->columns ? "\n" : "  ");
+			else if (i + 1 == tb->columns)
 				fprintf(to, "%s\n", c);
 			else
 				fprintf(to, "%-*s  ", (int)width[i], c);
@@ -112,7 +119,7 @@ const char *tctl_text(const json_t *obj, const char *key)
 		snprintf(to, CELL_MAX, "%s", json_is_true(v) ? "yes" : "no");
 	else
 		snprintf(to, CELL_MAX, "-");
-	return to;
+	return tctl_clean(to);
 }
 
 uint64_t tctl_u64(const json_t *obj, const char *key)

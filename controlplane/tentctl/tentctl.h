@@ -91,7 +91,7 @@ void tctl_print_json(const json_t *j);
 /* As one line, flushed: for commands that go on and report. */
 void tctl_print_json_line(const json_t *j);
 /* A table for people: columns as wide as their widest cell, headings in capitals. Cells are copied, bytes that could
- * steer a terminal become '?'. */
+ * steer a terminal become '?'. A heading that starts with '>' stands for a column of numbers: aligned to the right. */
 struct tctl_table;
 struct tctl_table *tctl_table_new(unsigned columns, const char *const *headings);
 void tctl_table_row(struct tctl_table *tb, const char *const *cells);
@@ -133,6 +133,7 @@ int tctl_cmd_config_check(struct tctl *t, int argc, char **argv);
 int tctl_cmd_config_dump(struct tctl *t, int argc, char **argv);
 int tctl_cmd_keygen(struct tctl *t, int argc, char **argv);
 int tctl_cmd_verify(struct tctl *t, int argc, char **argv);
+int tctl_cmd_postmortem(struct tctl *t, int argc, char **argv);
 int tctl_cmd_version(struct tctl *t, int argc, char **argv);
 
 #endif
