@@ -199,17 +199,23 @@ TN_INLINE void tn_gauge_set(const struct tn_metrics *m, struct tn_gauge_at at, u
 {
 	tn_store_relaxed64(&m->cells[at.cell], v);
 }
-/* One observation, in the unit of the cell (nanoseconds for *_us). */
-TN_INLINE void tn_hist_observe(const struct tn_metrics *m, struct tn_hist_at at, uint64_t v)
+/* n observations of the same value, in the unit of the cell (nanoseconds for *_us). */
+TN_INLINE void tn_hist_observe_n(const struct tn_metrics *m, struct tn_hist_at at, uint64_t v, uint64_t n)
 {
 	tn_a64 *cell = &(at.always ? m->cells : m->switched)[at.cell];
-	tn_count64(&cell[tn_bucket(at.type, v)], 1);
-	tn_count64(&cell[tn_bucket_cnt(at.type) + 1], v);
+	tn_count64(&cell[tn_bucket(at.type, v)], n);
+	tn_count64(&cell[tn_bucket_cnt(at.type) + 1], v * n);
 }
+/* One observation. */
+TN_INLINE void tn_hist_observe(const struct tn_metrics *m, struct tn_hist_at at, uint64_t v) { tn_hist_observe_n(m, at, v, 1); }
 #else
 TN_INLINE void tn_counter_add(const struct tn_metrics *m, struct tn_counter_at at, uint64_t n) { (void)m; (void)at; (void)n; }
 TN_INLINE void tn_gauge_add(const struct tn_metrics *m, struct tn_gauge_at at, int64_t n) { (void)m; (void)at; (void)n; }
 TN_INLINE void tn_gauge_set(const struct tn_metrics *m, struct tn_gauge_at at, uint64_t v) { (void)m; (void)at; (void)v; }
+TN_INLINE void tn_hist_observe_n(const struct tn_metrics *m, struct tn_hist_at at, uint64_t v, uint64_t n)
+{
+	(void)m, (void)at, (void)v, (void)n;
+}
 TN_INLINE void tn_hist_observe(const struct tn_metrics *m, struct tn_hist_at at, uint64_t v) { (void)m; (void)at; (void)v; }
 #endif
 

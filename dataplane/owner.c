@@ -25,34 +25,40 @@ static struct dp_result failure(tn_status status, uint8_t phase, uint8_t reason)
 static void count_attempt_start(struct dp_worker *w, const struct dp_attempt *a)
 {
 	w->remote_attempts += a->kind != TN_TRANSPORT_SHM;
-	tn_counter_add(&w->stats.m, TN_C2(TRANSPORT_ATTEMPTS_TOTAL, a->kind, a->op), 1);
-	tn_gauge_add(&w->stats.m, TN_G2(INFLIGHT_ATTEMPTS, a->kind, a->op), 1);
+	dp_tally_attempt_start(&w->stats.tally, a->kind, a->op);
+}
+
+static enum tn_outcome attempt_outcome(const struct dp_attempt *a, const struct dp_result *res)
+{
+	if (res->status == TN_OK)
+		return TN_OUTCOME_COMPLETED;
+	if (a->state == DP_ATTEMPT_CANCELING)
+		return a->owner->end_outcome;
+	return res->status == TN_TIMEOUT ? TN_OUTCOME_TIMEOUT :
+	       res->status == TN_CANCELED ? TN_OUTCOME_CANCELED : TN_OUTCOME_FAILED;
 }
 
 static void count_attempt_end(struct dp_worker *w, struct dp_attempt *a, const struct dp_result *res)
 {
-	struct dp_owner *o = a->owner;
-	enum tn_outcome outcome = TN_OUTCOME_FAILED;
-	if (res->status == TN_OK)
-		outcome = TN_OUTCOME_COMPLETED;
-	else if (a->state == DP_ATTEMPT_CANCELING)
-		outcome = o->end_outcome;
-	else if (res->status == TN_TIMEOUT)
-		outcome = TN_OUTCOME_TIMEOUT;
-	else if (res->status == TN_CANCELED)
-		outcome = TN_OUTCOME_CANCELED;
+	enum tn_outcome outcome = attempt_outcome(a, res);
+	uint64_t took_ns = w->now_ns - a->start_ns;
 	w->remote_attempts -= a->kind != TN_TRANSPORT_SHM;
-	const struct tn_metrics *m = &w->stats.m;
-	tn_counter_add(m, TN_C3(TRANSPORT_ATTEMPT_OUTCOMES_TOTAL, a->kind, a->op, outcome), 1);
-	tn_gauge_add(m, TN_G2(INFLIGHT_ATTEMPTS, a->kind, a->op), -1);
-	if (outcome == TN_OUTCOME_FAILED)
-		tn_counter_add(m, TN_C2(TRANSPORT_ATTEMPT_FAILURES_TOTAL, a->kind, a->op), 1);
-	tn_hist_observe(m, TN_H2(TRANSPORT_ATTEMPT_LATENCY_US, a->kind, a->op), w->now_ns - a->start_ns);
+	if (outcome == TN_OUTCOME_COMPLETED) {
+		dp_tally_attempt_done(&w->stats.tally, a->kind, a->op, took_ns);
+	} else {
+		const struct tn_metrics m = w->stats.m;
+		w->stats.tally.attempts_inflight[a->kind][a->op]--;
+		w->stats.tally.dirty = w->stats.tally.attempts_moved = true;
+		tn_counter_add(&m, TN_C3(TRANSPORT_ATTEMPT_OUTCOMES_TOTAL, a->kind, a->op, outcome), 1);
+		if (outcome == TN_OUTCOME_FAILED)
+			tn_counter_add(&m, TN_C2(TRANSPORT_ATTEMPT_FAILURES_TOTAL, a->kind, a->op), 1);
+		tn_hist_observe(&m, TN_H2(TRANSPORT_ATTEMPT_LATENCY_US, a->kind, a->op), took_ns);
+	}
 	struct dp_ending e = {
 		.status = res->status, .outcome = (uint8_t)outcome, .phase = res->phase, .reason = res->reason,
 		.transport = a->kind, .start_ns = a->start_ns, .end_ns = w->now_ns,
 	};
-	o->child_kept |= dp_stats_attempt_end(&w->stats, a, first_request(o), &e);
+	a->owner->child_kept |= dp_stats_attempt_end(&w->stats, a, first_request(a->owner), &e);
 }
 
 /* Resolve what the attempt points at; a failure means that no transport was asked. */

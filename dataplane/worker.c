@@ -128,6 +128,7 @@ uint32_t dp_worker_step(struct dp_worker *w, uint64_t now_ns)
 	work += dp_apply_quiesce(w);
 	if (work)
 		dp_worker_refresh_now(w);
+	dp_tally_flush(&w->stats.tally);
 	account(w, work, start_ns);
 	w->idle_turn = work == 0;
 	return work;
@@ -232,7 +233,7 @@ static tn_status make_admission(struct dp_worker *w)
 		.window_bytes = tn_config_u64(c, TN_CFG_ADMISSION_WINDOW_BYTES),
 		.peer_window_bytes = tn_config_u64(c, TN_CFG_ADMISSION_PEER_WINDOW_BYTES),
 	};
-	return dp_admission_init(&w->admission, &cfg, &w->stats.m);
+	return dp_admission_init(&w->admission, &cfg, &w->stats.m, &w->stats.tally);
 }
 
 static tn_status make_transports(struct dp_worker *w)
@@ -326,6 +327,7 @@ static tn_status make_parts(struct dp_worker *w, uint64_t seed)
 		return s;
 	dp_completion_init(&w->completion, &w->pools, &w->deadlines, &w->view, &w->stats);
 	w->selector.m = &w->stats.m;
+	w->selector.tally = &w->stats.tally;
 	dp_worker_tune(w, w->config);
 	return make_transports(w);
 }

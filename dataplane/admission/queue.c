@@ -43,12 +43,13 @@ static struct dp_target *target_of(struct dp_admission *a, const struct dp_owner
 	return t;
 }
 
-tn_status dp_admission_init(struct dp_admission *a, const struct dp_admission_cfg *cfg, const struct tn_metrics *m)
+tn_status dp_admission_init(struct dp_admission *a, const struct dp_admission_cfg *cfg, const struct tn_metrics *m,
+			    struct dp_tally *tally)
 {
 	struct dp_target *targets = calloc(cfg->targets, sizeof *targets);
 	if (!targets)
 		return TN_NO_MEMORY;
-	*a = (struct dp_admission){ .cfg = *cfg, .targets = targets, .m = m };
+	*a = (struct dp_admission){ .cfg = *cfg, .targets = targets, .m = m, .tally = tally };
 	dp_window_init(&a->window, cfg->window_owners, cfg->window_bytes);
 	for (unsigned p = 0; p < TN_PRIORITY_CNT; p++)
 		dp_drr_init(&a->rounds[p], cfg->quantum_bytes);
@@ -98,19 +99,13 @@ static void count_event(struct dp_admission *a, enum tn_admission event)
 	tn_counter_add(a->m, TN_C2(ADMISSION_EVENTS_TOTAL, TN_OWNER_KIND_USER, event), 1);
 }
 
-static void queued_add(struct dp_admission *a, int n)
-{
-	a->queued += (uint32_t)n;
-	tn_gauge_add(a->m, TN_G1(ADMISSION_QUEUED_OWNERS, TN_OWNER_KIND_USER), n);
-}
-
 void dp_admission_push(struct dp_admission *a, struct dp_owner *o, uint64_t now_ns, bool front)
 {
 	struct dp_target *t = target_of(a, o);
 	struct dp_flow *f = &t->flows[o->priority];
 	o->admit_ns = now_ns;
-	count_event(a, TN_ADMISSION_ADMIT);
-	queued_add(a, 1);
+	a->queued++;
+	dp_tally_admitted(a->tally);
 	if (tn_list_empty(&a->rounds[o->priority].round))
 		a->served_ns[o->priority] = now_ns; /* its waiting starts now */
 	if (front)
@@ -169,11 +164,8 @@ void dp_admission_dispatch(struct dp_admission *a, struct dp_owner *o, uint64_t 
 	dp_window_take(&t->window, o->bytes);
 	a->served_ns[o->priority] = now_ns;
 	o->dispatch_ns = now_ns;
-	count_event(a, TN_ADMISSION_DISPATCH);
-	queued_add(a, -1);
-	tn_gauge_add(a->m, TN_G1(ADMISSION_OUTSTANDING_OWNERS, TN_OWNER_KIND_USER), 1);
-	tn_gauge_add(a->m, TN_G1(ADMISSION_OUTSTANDING_BYTES, TN_OWNER_KIND_USER), (int64_t)o->bytes);
-	tn_hist_observe(a->m, TN_H2(ADMISSION_WAIT_US, TN_OWNER_KIND_USER, TN_ADMISSION_END_DISPATCH), now_ns - o->admit_ns);
+	a->queued--;
+	dp_tally_dispatched(a->tally, o->bytes, now_ns - o->admit_ns);
 }
 
 void dp_admission_defer(struct dp_admission *a, struct dp_owner *o)
@@ -198,7 +190,8 @@ void dp_admission_drop(struct dp_admission *a, struct dp_owner *o, uint64_t now_
 	tn_list_unlink(&o->link);
 	flow_refresh(a, f, o->priority);
 	count_event(a, event[why]);
-	queued_add(a, -1);
+	a->queued--;
+	dp_tally_dropped(a->tally);
 	tn_hist_observe(a->m, TN_H2(ADMISSION_WAIT_US, TN_OWNER_KIND_USER, why), now_ns - o->admit_ns);
 }
 
@@ -209,8 +202,7 @@ void dp_admission_release(struct dp_admission *a, struct dp_owner *o)
 	dp_window_give(&t->window, o->bytes);
 	if (tn_list_linked(&t->held_link))
 		unhold(a, t);
-	tn_gauge_add(a->m, TN_G1(ADMISSION_OUTSTANDING_OWNERS, TN_OWNER_KIND_USER), -1);
-	tn_gauge_add(a->m, TN_G1(ADMISSION_OUTSTANDING_BYTES, TN_OWNER_KIND_USER), -(int64_t)o->bytes);
+	dp_tally_released(a->tally, o->bytes);
 }
 
 void dp_admission_reject(struct dp_admission *a) { count_event(a, TN_ADMISSION_REJECT); }

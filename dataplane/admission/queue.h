@@ -10,6 +10,7 @@
 #include "dataplane/admission/drr.h"
 #include "dataplane/admission/window.h"
 #include "dataplane/request/request.h"
+#include "dataplane/stats/tally.h"
 
 /* A class that had work and was not served for this long gets one owner through before higher classes. */
 #define DP_ADMISSION_AGE_NS UINT64_C(10000000)
@@ -32,9 +33,11 @@ struct dp_admission {
 	struct tn_list held;              /* targets whose flows wait for their window or for room in a transport */
 	uint32_t queued;                  /* owners in all queues */
 	const struct tn_metrics *m;
+	struct dp_tally *tally;           /* the usual way in and out, and the levels */
 };
 
-tn_status dp_admission_init(struct dp_admission *a, const struct dp_admission_cfg *cfg, const struct tn_metrics *m);
+tn_status dp_admission_init(struct dp_admission *a, const struct dp_admission_cfg *cfg, const struct tn_metrics *m,
+			    struct dp_tally *tally);
 void dp_admission_destroy(struct dp_admission *a); /* accepts a zeroed object */
 
 /* Enter the queue (state is the caller's): at its end, or at its front when the owner was there before. */

@@ -31,9 +31,7 @@ static void use(struct dp_completion *c, const struct dp_request *r, int n)
 
 void dp_accept(struct dp_completion *c, struct dp_request *r, struct dp_batch *b)
 {
-	enum tn_op op = op_of(r);
-	tn_counter_add(&c->stats->m, TN_C1(LOGICAL_REQUESTS_STARTED_TOTAL, op), 1);
-	tn_gauge_add(&c->stats->m, TN_G1(LOGICAL_REQUESTS_INFLIGHT, op), 1);
+	dp_tally_started(&c->stats->tally, op_of(r));
 	dp_request_move(&c->pools->states, r, DP_REQUEST_QUEUED);
 	use(c, r, 1);
 	tn_list_push_back(&r->qp->requests, &r->qp_link);
@@ -73,25 +71,24 @@ static void leave_batch(struct dp_completion *c, struct dp_request *r, bool comp
 static void count_terminal(struct dp_completion *c, const struct dp_request *r, const struct dp_terminal *t,
 			   uint64_t latency_ns)
 {
-	const struct tn_metrics *m = &c->stats->m;
 	enum tn_op op = op_of(r);
-	unsigned kind = t->transport;
-	bool rd = op == TN_OP_READ;
-	tn_counter_add(m, TN_C3(LOGICAL_REQUEST_OUTCOMES_TOTAL, op, kind, t->outcome), 1);
-	tn_gauge_add(m, TN_G1(LOGICAL_REQUESTS_INFLIGHT, op), -1);
-	tn_counter_add(m, rd ? TN_C1(READ_REQUESTS_TOTAL, kind) : TN_C1(WRITE_REQUESTS_TOTAL, kind), 1);
-	if (t->outcome != TN_OUTCOME_COMPLETED) {
-		if (t->outcome == TN_OUTCOME_FAILED)
-			tn_counter_add(m, rd ? TN_C1(READ_FAILURES_TOTAL, kind) : TN_C1(WRITE_FAILURES_TOTAL, kind), 1);
-		tn_counter_add(m, TN_C3(TERMINAL_FAILURES_TOTAL, kind, t->phase, t->reason), 1);
+	if (t->outcome == TN_OUTCOME_COMPLETED) {
+		dp_tally_done(&c->stats->tally, &(struct dp_tally_done){
+			.latency_ns = latency_ns, .queue_wait_ns = t->dispatch_ns - r->ingress_ns,
+			.dispatch_ns = t->attempt_ns - t->dispatch_ns, .transport_ns = r->ingress_ns + latency_ns - t->attempt_ns,
+			.bytes = r->sqe.length, .op = op, .kind = t->transport });
 		return;
 	}
-	tn_counter_add(m, rd ? TN_C1(READ_BYTES_TOTAL, kind) : TN_C1(WRITE_BYTES_TOTAL, kind), r->sqe.length);
-	tn_hist_observe(m, rd ? TN_H1(READ_LATENCY_US, kind) : TN_H1(WRITE_LATENCY_US, kind), latency_ns);
-	tn_hist_observe(m, rd ? TN_H1(READ_SIZE_BYTES, kind) : TN_H1(WRITE_SIZE_BYTES, kind), r->sqe.length);
-	tn_hist_observe(m, TN_H1(STAGE_QUEUE_WAIT_US, kind), t->dispatch_ns - r->ingress_ns);
-	tn_hist_observe(m, TN_H1(STAGE_DISPATCH_US, kind), t->attempt_ns - t->dispatch_ns);
-	tn_hist_observe(m, TN_H1(STAGE_TRANSPORT_US, kind), r->ingress_ns + latency_ns - t->attempt_ns);
+	const struct tn_metrics m = c->stats->m;
+	unsigned kind = t->transport;
+	bool rd = op == TN_OP_READ;
+	c->stats->tally.inflight[op]--;
+	c->stats->tally.dirty = true;
+	tn_counter_add(&m, TN_C3(LOGICAL_REQUEST_OUTCOMES_TOTAL, op, kind, t->outcome), 1);
+	tn_counter_add(&m, rd ? TN_C1(READ_REQUESTS_TOTAL, kind) : TN_C1(WRITE_REQUESTS_TOTAL, kind), 1);
+	if (t->outcome == TN_OUTCOME_FAILED)
+		tn_counter_add(&m, rd ? TN_C1(READ_FAILURES_TOTAL, kind) : TN_C1(WRITE_FAILURES_TOTAL, kind), 1);
+	tn_counter_add(&m, TN_C3(TERMINAL_FAILURES_TOTAL, kind, t->phase, t->reason), 1);
 }
 
 static struct shr_cqe_shm make_cqe(const struct dp_request *r, const struct dp_terminal *t, uint64_t latency_ns)

@@ -31,16 +31,21 @@ void dp_select_candidates(const struct dp_selector *s, struct dp_owner *o, const
 
 struct dp_transport *dp_select(const struct dp_selector *s, struct dp_owner *o, const struct dp_remote *remote)
 {
-	tn_counter_add(s->m, TN_C0(SELECTION_CALLS_TOTAL), 1);
 	for (unsigned i = o->candidate; i < o->candidate_cnt; i++) {
 		struct dp_transport *t = s->by_kind[o->candidates[i]];
 		if (t->up && t->ops->reach(t, remote) != DP_REACH_NO) {
 			o->candidate = (uint8_t)i;
-			count_event(s, i == 0 ? TN_SELECTION_SELECTED : TN_SELECTION_FALLBACK);
+			if (i == 0) {
+				dp_tally_selected(s->tally);
+			} else {
+				tn_counter_add(s->m, TN_C0(SELECTION_CALLS_TOTAL), 1);
+				count_event(s, TN_SELECTION_FALLBACK);
+			}
 			return t;
 		}
 		count_event(s, o->hint != TN_TRANSPORT_UNSPEC ? TN_SELECTION_HINT_UNAVAILABLE : TN_SELECTION_CANDIDATE_UNAVAILABLE);
 	}
+	tn_counter_add(s->m, TN_C0(SELECTION_CALLS_TOTAL), 1);
 	count_event(s, TN_SELECTION_EXHAUSTED);
 	return NULL;
 }

@@ -7,11 +7,13 @@
 #include "common/config.h"
 #include "common/metrics.h"
 #include "dataplane/request/request.h"
+#include "dataplane/stats/tally.h"
 
 struct dp_selector {
 	struct dp_transport *by_kind[TN_TRANSPORT_CNT]; /* registered ones; NULL otherwise */
 	const struct tn_config *config;
 	const struct tn_metrics *m;
+	struct dp_tally *tally;                        /* of the usual outcome: the first candidate served */
 };
 
 /* Fill the owner's candidates from policy, hint and what is registered; once, before its first attempt. `sqe` is its

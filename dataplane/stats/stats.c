@@ -35,6 +35,7 @@ tn_status dp_stats_init(struct dp_stats *s, const struct shr_tele *tele, uint32_
 	} else if (bind_private(s) != TN_OK) {
 		return TN_NO_MEMORY;
 	}
+	dp_tally_init(&s->tally, &s->m);
 	dp_stats_tune(s, cfg);
 	return TN_OK;
 }

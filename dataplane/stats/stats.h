@@ -7,6 +7,7 @@
 #include "common/config.h"
 #include "common/metrics.h"
 #include "dataplane/request/request.h"
+#include "dataplane/stats/tally.h"
 #include "shm-ring/events.h"
 
 /* Events of one kind are let through at this rate, then counted as suppressed in the next one that passes. */
@@ -17,6 +18,7 @@ struct dp_event_limit { uint64_t refill_ns; uint32_t tokens; uint16_t suppressed
 
 struct dp_stats {
 	struct tn_metrics m;
+	struct dp_tally tally;          /* of this turn; flushed at its end */
 	struct shr_worker_shm *block;
 	struct shr_event_writer log, keep;
 	bool events;                    /* rings exist */

@@ -100,13 +100,27 @@ static void copy_slice(struct shm *s, struct dp_attempt *a, uint64_t bytes)
 	a->t_next = a->t_done;
 }
 
-static void finish(struct shm *s, struct dp_attempt *a, const struct dp_result *res)
+static void count_copies(const struct shm *s, unsigned op, enum tn_result outcome, uint64_t took_ns, uint64_t n)
 {
-	enum tn_result outcome = res->status == TN_OK ? TN_RESULT_SUCCESS : TN_RESULT_FAILURE;
-	uint64_t took = dp_worker_now(s->base.worker) - a->start_ns;
-	tn_counter_add(s->m, TN_C2(SHM_COPIES_TOTAL, a->op, outcome), 1);
-	tn_hist_observe(s->m, TN_H2(SHM_COPY_LATENCY_US, a->op, outcome), took);
-	dp_attempt_done(s->base.worker, a, res);
+	tn_counter_add(s->m, TN_C2(SHM_COPIES_TOTAL, op, outcome), n);
+	tn_hist_observe_n(s->m, TN_H2(SHM_COPY_LATENCY_US, op, outcome), took_ns, n);
+}
+
+/* Those that began and ended together are counted together. */
+static void finish_all(struct shm *s, struct dp_attempt **done, uint32_t cnt)
+{
+	dp_worker_refresh_now(s->base.worker); /* the copies took time; their ends share one reading */
+	uint64_t now_ns = dp_worker_now(s->base.worker);
+	for (uint32_t i = 0, same = 0; i < cnt; i++) {
+		const struct dp_attempt *a = done[i];
+		same++;
+		if (i + 1 < cnt && done[i + 1]->op == a->op && done[i + 1]->start_ns == a->start_ns)
+			continue;
+		count_copies(s, a->op, TN_RESULT_SUCCESS, now_ns - a->start_ns, same);
+		same = 0;
+	}
+	for (uint32_t i = 0; i < cnt; i++)
+		dp_attempt_done(s->base.worker, done[i], &(struct dp_result){ .status = TN_OK, .bytes = done[i]->bytes });
 }
 
 static uint32_t shm_progress(struct dp_transport *t, uint64_t now_ns, uint32_t budget)
@@ -136,13 +150,8 @@ static uint32_t shm_progress(struct dp_transport *t, uint64_t now_ns, uint32_t b
 			tn_list_push_back(&s->large, &a->t_link);
 		moved++;
 	}
-	if (cnt == 0)
-		return moved;
-	dp_worker_refresh_now(s->base.worker); /* the copies took time; their ends share one reading */
-	for (uint32_t i = 0; i < cnt; i++) {
-		struct dp_result ok = { .status = TN_OK, .bytes = done[i]->bytes };
-		finish(s, done[i], &ok);
-	}
+	if (cnt > 0)
+		finish_all(s, done, cnt);
 	return moved;
 }
 
@@ -154,7 +163,8 @@ static void shm_cancel(struct dp_transport *t, struct dp_attempt *a)
 		.status = TN_CANCELED, .phase = TN_PHASE_POLL, .reason = TN_REASON_CANCELED, .nothing_left = a->t_done == 0,
 		.fenced = true, .bytes = a->t_done,
 	};
-	finish(self(t), a, &res);
+	count_copies(self(t), a->op, TN_RESULT_FAILURE, dp_worker_now(t->worker) - a->start_ns, 1);
+	dp_attempt_done(t->worker, a, &res);
 }
 
 static uint64_t shm_next_timer_ns(const struct dp_transport *t)

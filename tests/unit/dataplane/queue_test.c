@@ -9,15 +9,17 @@
 
 static tn_a64 cells[TN_METRIC_CELL_CNT];
 static struct tn_metrics metrics;
+static struct dp_tally tally;
 static struct dp_admission adm;
 
 static void setup(uint32_t owners, uint64_t bytes, uint32_t peer_owners, uint64_t peer_bytes)
 {
 	memset(cells, 0, sizeof cells);
 	tn_metrics_bind(&metrics, cells, true);
+	dp_tally_init(&tally, &metrics);
 	struct dp_admission_cfg cfg = { .targets = 9, .quantum_bytes = 1000, .window_owners = owners, .window_bytes = bytes,
 					.peer_window_owners = peer_owners, .peer_window_bytes = peer_bytes };
-	CU_ASSERT_EQUAL_FATAL(dp_admission_init(&adm, &cfg, &metrics), TN_OK);
+	CU_ASSERT_EQUAL_FATAL(dp_admission_init(&adm, &cfg, &metrics, &tally), TN_OK);
 }
 
 static uint64_t event(enum tn_admission e)
@@ -27,6 +29,7 @@ static uint64_t event(enum tn_admission e)
 
 static void equation(void)
 {
+	dp_tally_flush(&tally);
 #if TENT_METRICS
 	uint64_t queued = tn_load_relaxed64(&cells[TN_G1(ADMISSION_QUEUED_OWNERS, TN_OWNER_KIND_USER).cell]);
 	CU_ASSERT_EQUAL(event(TN_ADMISSION_ADMIT),
@@ -70,6 +73,7 @@ static void test_fifo_and_window(void)
 	dp_admission_release(&adm, a);
 	go(10, &got);
 	CU_ASSERT_PTR_EQUAL(got, c);
+	equation();
 	CU_ASSERT_EQUAL(event(TN_ADMISSION_DISPATCH), TENT_METRICS ? 3 : 0);
 	dp_admission_release(&adm, b);
 	dp_admission_release(&adm, c);
