@@ -121,9 +121,9 @@ void *lt_keeper_main(void *arg)
 	for (;;) {
 		struct look l = look_around(ctx);
 
+		if (l.closing && l.state != TENT_STATE_ATTACHED)
+			return NULL;
 		if (l.state == TENT_STATE_DEAD) {
-			if (l.closing)
-				return NULL;
 			sleep_until_work(ctx, UINT64_MAX);
 			continue;
 		}

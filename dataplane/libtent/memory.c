@@ -43,6 +43,33 @@ static uint64_t page_bytes(int fd)
 	return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+/* Bytes that this host could still give out: MemAvailable + SwapFree; UINT64_MAX when the kernel does not tell. */
+static uint64_t bytes_available(void)
+{
+	FILE *f = fopen("/proc/meminfo", "re");
+	unsigned long long kib, sum = 0;
+	char line[128];
+
+	if (f == NULL)
+		return UINT64_MAX;
+	while (fgets(line, sizeof line, f) != NULL)
+		if (sscanf(line, "MemAvailable: %llu", &kib) == 1 || sscanf(line, "SwapFree: %llu", &kib) == 1)
+			sum += kib;
+	(void)fclose(f);
+	return sum != 0 ? sum * 1024 : UINT64_MAX;
+}
+
+/* Asked before pages are: the kernel hands out those of a memfd one by one until it has to kill processes. */
+static tent_status check_available(const char *call, uint64_t bytes)
+{
+	uint64_t available = bytes_available();
+
+	if (bytes <= available)
+		return TENT_OK;
+	return lt_fail(TN_NO_MEMORY, "%s: %llu bytes of new pages are wanted, %llu are available", call,
+		       (unsigned long long)bytes, (unsigned long long)available);
+}
+
 /* All pages of the range exist afterwards. */
 static tent_status fill_pages(const char *call, int fd, uint64_t offset, uint64_t bytes, bool huge)
 {
@@ -76,12 +103,15 @@ static tent_status make_object(tent_memory *mem, uint64_t bytes, uint32_t flags)
 		return lt_fail_errno(errno, "tent_memory_alloc: fstat");
 	if (!tn_align_up_checked(bytes, page_bytes(mem->fd), &rounded) || rounded > INT64_MAX)
 		return lt_fail(TN_TOO_BIG, "tent_memory_alloc: bytes is %llu", (unsigned long long)bytes);
+	tent_status s = huge ? TENT_OK : check_available("tent_memory_alloc", rounded);
+	if (s != TENT_OK)
+		return s;
 	if (ftruncate(mem->fd, (off_t)rounded) != 0)
 		return lt_fail_errno(errno, "tent_memory_alloc: sizing the memfd to %llu bytes", (unsigned long long)rounded);
 	mem->dev = st.st_dev;
 	mem->ino = st.st_ino;
 	mem->bytes = rounded;
-	tent_status s = fill_pages("tent_memory_alloc", mem->fd, 0, rounded, huge);
+	s = fill_pages("tent_memory_alloc", mem->fd, 0, rounded, huge);
 	if (s != TENT_OK)
 		return s;
 	void *addr = mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_SHARED, mem->fd, 0);
@@ -141,12 +171,18 @@ static tent_status adopt_object(tent_memory *mem, int fd)
 	if (mem->offset % page != 0)
 		return lt_fail(TN_INVALID, "tent_memory_register: offset %llu is not a multiple of the page size %llu",
 			       (unsigned long long)mem->offset, (unsigned long long)page);
+	bool huge = page > (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t there = (uint64_t)st.st_blocks * 512; /* at most so many of the range's pages exist already */
+	if (!huge && mem->bytes > there)
+		s = check_available("tent_memory_register", mem->bytes - there);
+	if (s != TENT_OK)
+		return s;
 	mem->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	if (mem->fd < 0)
 		return lt_fail_errno(errno, "tent_memory_register: duplicating memfd %d", fd);
 	mem->dev = st.st_dev;
 	mem->ino = st.st_ino;
-	return fill_pages("tent_memory_register", mem->fd, mem->offset, mem->bytes, page > (uint64_t)sysconf(_SC_PAGESIZE));
+	return fill_pages("tent_memory_register", mem->fd, mem->offset, mem->bytes, huge);
 }
 
 static void release_object(tent_memory *mem)

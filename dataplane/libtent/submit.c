@@ -143,6 +143,8 @@ tent_status tent_submit(tent_qp *qp, const tent_request *requests, size_t count,
 	tent_status s = TENT_OK;
 	size_t i = 0;
 
+	if (accepted_out != NULL)
+		*accepted_out = 0; /* a caller that loops over the rest may rely on it */
 	if (tn_unlikely(!lt_queue_enter(qp) || qp->dead_status != TN_OK))
 		return lt_queue_refuse(qp, "tent_submit");
 	if (tn_unlikely(requests == NULL && count != 0))

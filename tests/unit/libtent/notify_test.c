@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Notices: order behind their batch, the inbox and its bound, and that the sender learns the outcome. */
+#include <poll.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/domain.h"
+#include "rig.h"
+
+static void a_notice_arrives_whole(void)
+{
+	struct rig r;
+	struct app a;
+	tent_completion c;
+	tent_note note;
+	static uint8_t payload[TENT_NOTE_MAX + 1];
+
+	rig_up(&r);
+	app_up(&a, &r, 1000);
+	for (size_t i = 0; i < sizeof payload; i++)
+		payload[i] = (uint8_t)(i * 7);
+	CU_ASSERT_EQUAL(tent_note_recv(a.ctx, &note, 0), TENT_AGAIN);
+	size_t sizes[] = { 0, 1, 7, 8, 9, 4095, TENT_NOTE_MAX };
+	for (size_t i = 0; i < TN_ARRAY_LEN(sizes); i++) {
+		CU_ASSERT_EQUAL(tent_notify(a.qp, a.seg, 0, payload, sizes[i], 40 + i, 0), TENT_OK);
+		app_collect(&a, &c, 1);
+		CU_ASSERT_EQUAL(c.status, TENT_OK);
+		CU_ASSERT_EQUAL(c.kind, TENT_COMPLETION_NOTIFY);
+		CU_ASSERT_EQUAL(c.user_data, 40 + i);
+		CU_ASSERT_EQUAL(tent_note_recv(a.ctx, &note, TN_NS_PER_S), TENT_OK);
+		CU_ASSERT_EQUAL(note.bytes, sizes[i]);
+		CU_ASSERT_EQUAL(memcmp(note.payload, payload, sizes[i]), 0);
+		CU_ASSERT_STRING_EQUAL(note.segment, "far");
+		CU_ASSERT_STRING_EQUAL(note.from, "");
+		CU_ASSERT_EQUAL(note.seq, i + 1);
+	}
+	CU_ASSERT_EQUAL(tent_notify(a.qp, a.seg, 0, payload, TENT_NOTE_MAX + 1, 1, 0), TENT_TOO_BIG);
+	CU_ASSERT_EQUAL(tent_notify(a.qp, a.seg, 0, NULL, 1, 1, 0), TENT_INVALID);
+	CU_ASSERT_EQUAL(tent_notify(a.qp, NULL, 0, NULL, 0, 1, 0), TENT_INVALID);
+	app_down(&a);
+	rig_down(&r);
+}
+
+static void the_inbox_is_bounded_and_can_be_watched(void)
+{
+	struct rig r;
+	struct app a;
+	tent_completion c;
+	tent_note note;
+
+	rig_up(&r);
+	app_up(&a, &r, 1000);
+	struct pollfd p = { tent_note_fd(a.ctx), POLLIN, 0 };
+	CU_ASSERT_EQUAL(poll(&p, 1, 0), 0);
+	for (unsigned i = 0; i < STANDIN_NOTE_INBOX; i++) {
+		CU_ASSERT_EQUAL(tent_notify(a.qp, a.seg, 0, "x", 1, i, 0), TENT_OK);
+		app_collect(&a, &c, 1);
+		CU_ASSERT_EQUAL(c.status, TENT_OK);
+	}
+	CU_ASSERT_EQUAL(tent_notify(a.qp, a.seg, 0, "x", 1, 9, 0), TENT_OK);
+	app_collect(&a, &c, 1);
+	CU_ASSERT_EQUAL(c.outcome, TENT_OUTCOME_FAILED);
+	CU_ASSERT_EQUAL(c.reason, TN_REASON_QUEUE_FULL);
+	CU_ASSERT_EQUAL(poll(&p, 1, 5000), 1);
+	for (unsigned i = 0; i < STANDIN_NOTE_INBOX; i++)
+		CU_ASSERT_EQUAL(tent_note_recv(a.ctx, &note, 0), TENT_OK);
+	CU_ASSERT_EQUAL(tent_note_recv(a.ctx, &note, 0), TENT_AGAIN);
+	CU_ASSERT_EQUAL(poll(&p, 1, 0), 0);
+	rig_wait_for(&r.ctl->acks, STANDIN_NOTE_INBOX);
+	for (unsigned i = 0; i < 3 * STANDIN_NOTE_INBOX; i++) {
+		CU_ASSERT_EQUAL(tent_notify(a.qp, a.seg, 0, "x", 1, i, 0), TENT_OK);
+		app_collect(&a, &c, 1);
+		CU_ASSERT_EQUAL(c.status, TENT_OK);
+		CU_ASSERT_EQUAL(tent_note_recv(a.ctx, &note, TN_NS_PER_S), TENT_OK);
+		rig_wait_for(&r.ctl->acks, STANDIN_NOTE_INBOX + i + 1);
+	}
+	app_down(&a);
+	rig_down(&r);
+}
+
+static void a_notice_waits_for_its_batch(void)
+{
+	struct rig r;
+	struct app a;
+	tent_completion c[3];
+
+	rig_up(&r);
+	app_up(&a, &r, 1000);
+	rig_set(&r, &r.ctl->may_finish, 0);
+	tent_request rq = app_request(&a, TENT_WRITE, 0, 64, 1);
+	rq.batch = 1;
+	CU_ASSERT_EQUAL(app_submit(&a, rq), TENT_OK);
+	CU_ASSERT_EQUAL(tent_notify(a.qp, a.seg, 1, "x", 1, 2, 0), TENT_OK);
+	rig_wait_for(&r.ctl->taken, 2);
+	rig_set(&r, &r.ctl->may_finish, 1);
+	app_collect(&a, c, 1);
+	CU_ASSERT_EQUAL(c[0].user_data, 1);
+	app_expect_quiet(&a, 20);
+	rig_set(&r, &r.ctl->may_finish, UINT32_MAX);
+	app_collect(&a, c, 1);
+	CU_ASSERT_EQUAL(c[0].user_data, 2);
+	CU_ASSERT_EQUAL(c[0].status, TENT_OK);
+	/* One member fails: the notice is not sent, and says so. */
+	rig_set(&r, &r.ctl->fail_next, 1);
+	CU_ASSERT_EQUAL(app_submit(&a, rq), TENT_OK);
+	CU_ASSERT_EQUAL(tent_notify(a.qp, a.seg, 1, "x", 1, 2, 0), TENT_OK);
+	app_collect(&a, c, 2);
+	CU_ASSERT_EQUAL(app_find(c, 2, 1).outcome, TENT_OUTCOME_FAILED);
+	CU_ASSERT_EQUAL(app_find(c, 2, 2).outcome, TENT_OUTCOME_CANCELED);
+	CU_ASSERT_EQUAL(tn_load_acquire32(&r.ctl->notices), 1);
+	app_down(&a);
+	rig_down(&r);
+}
+
+static void only_so_many_at_once(void)
+{
+	struct rig r;
+	struct app a;
+	tent_completion c[40];
+	int n = 0;
+
+	rig_up(&r);
+	app_up(&a, &r, 1000);
+	tent_qp *wide;
+	CU_ASSERT_EQUAL(tent_qp_create(a.ctx, NULL, &wide), TENT_OK);
+	rig_set(&r, &r.ctl->may_finish, 0);
+	while (tent_notify(wide, a.seg, 0, "x", 1, 1, 0) == TENT_OK)
+		n++;
+	CU_ASSERT_EQUAL(n, 16); /* payload slots, not requests, are the bound */
+	CU_ASSERT_EQUAL(tent_notify(wide, a.seg, 0, NULL, 0, 1, 0), TENT_OK); /* needs none */
+	rig_set(&r, &r.ctl->may_finish, UINT32_MAX);
+	a.qp = wide;
+	app_collect(&a, c, 17);
+	CU_ASSERT_EQUAL(tent_notify(wide, a.seg, 0, "x", 1, 1, 0), TENT_OK);
+	app_collect(&a, c, 1);
+	app_down(&a);
+	rig_down(&r);
+}
+
+/* The inbox took it, the sender knows: a death of the data plane does not lose it. */
+static void notices_outlive_the_data_plane(void)
+{
+	struct rig r;
+	struct app a;
+	tent_completion c;
+	tent_note note;
+
+	rig_up(&r);
+	app_up(&a, &r, 5000);
+	CU_ASSERT_EQUAL(tent_notify(a.qp, a.seg, 0, "kept", 5, 1, 0), TENT_OK);
+	app_collect(&a, &c, 1);
+	struct pollfd p = { tent_note_fd(a.ctx), POLLIN, 0 };
+	CU_ASSERT_EQUAL(poll(&p, 1, 5000), 1);
+	rig_kill(&r);
+	rig_start(&r);
+	rig_wait_for(&r.ctl->opens, 1);
+	CU_ASSERT_EQUAL(tent_note_recv(a.ctx, &note, 0), TENT_OK);
+	CU_ASSERT_STRING_EQUAL((char *)note.payload, "kept");
+	for (unsigned i = 0; i < 2 * STANDIN_NOTE_INBOX; i++) { /* acknowledgements count from zero again */
+		CU_ASSERT_EQUAL(tent_notify(a.qp, a.seg, 0, "x", 1, i, 0), TENT_OK);
+		app_collect(&a, &c, 1);
+		CU_ASSERT_EQUAL(c.status, TENT_OK);
+		CU_ASSERT_EQUAL(tent_note_recv(a.ctx, &note, TN_NS_PER_S), TENT_OK);
+		rig_wait_for(&r.ctl->acks, i + 1);
+	}
+	app_down(&a);
+	rig_down(&r);
+}
+
+TN_TEST_MAIN("libtent notify",
+	{ "a notice arrives whole", a_notice_arrives_whole },
+	{ "the inbox is bounded and can be watched", the_inbox_is_bounded_and_can_be_watched },
+	{ "a notice waits for its batch", a_notice_waits_for_its_batch },
+	{ "only so many at once", only_so_many_at_once },
+	{ "notices outlive the data plane", notices_outlive_the_data_plane })
