@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The control plane's mind, two of them talking in virtual time. */
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/rand.h"
+#include "tests/unit/controlplane/net.h"
+#include "tests/unit/cu.h"
+
+#define PEERS 4u /* SHR_ACCESS_PEERS */
+
+static void ask_open(struct net *n, uint64_t id, const char *ref)
+{
+	net_link_say(n, A, "open", id, false, TN_OK, json_pack("{s:s}", "ref", ref));
+	net_settle(n);
+}
+
+/* The reply to `id` that the data plane of A got; its status. */
+static tn_status reply_of(struct net *n, int host, uint64_t id, struct tn_message *keep)
+{
+	struct tn_message m;
+	tn_status s = TN_PENDING;
+	while (s == TN_PENDING && net_link_take(n, host, &m)) {
+		if (m.reply && m.id == id) {
+			s = m.status;
+			if (keep != NULL) {
+				*keep = m;
+				return s;
+			}
+		}
+		tn_message_clear(&m);
+	}
+	return s;
+}
+
+static struct net *pair(void)
+{
+	struct net *n = net_new();
+	net_attach(n, A, 0xa1, 1);
+	net_attach(n, B, 0xb1, 1);
+	net_publish(n, B, "kv", 5, PEERS);
+	return n;
+}
+
+static void open_gives_descriptor_and_ticket(void)
+{
+	struct net *n = pair();
+	struct tn_message m;
+	ask_open(n, 50, "b/kv");
+	CU_ASSERT_EQUAL(reply_of(n, A, 50, NULL), TN_PENDING); /* not before the ticket is installed */
+	net_install(n, B);
+	CU_ASSERT_EQUAL_FATAL(reply_of(n, A, 50, &m), TN_OK);
+	json_t *peer = json_object_get(m.body, "peer"), *seg = json_object_get(m.body, "segment");
+	CU_ASSERT_EQUAL(strlen(json_string_value(json_object_get(peer, "ticket"))), 32);
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(peer, "name")), "b");
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(seg, "generation")), 5);
+	CU_ASSERT_PTR_NULL(json_object_get(seg, "uid"));
+	tn_message_clear(&m);
+	/* the second open is answered from cache: nothing goes over the wire */
+	unsigned before = n->wire_cnt;
+	ask_open(n, 51, "b/kv");
+	CU_ASSERT_EQUAL(reply_of(n, A, 51, NULL), TN_OK);
+	CU_ASSERT_EQUAL(n->wire_cnt, before);
+	net_free(n);
+}
+
+static void fetch_is_single_flight(void)
+{
+	struct net *n = pair();
+	for (uint64_t id = 100; id < 150; id++)
+		net_link_say(n, A, "open", id, false, TN_OK, json_pack("{s:s}", "ref", "b/kv"));
+	CU_ASSERT_EQUAL(n->wire_cnt, 1);
+	net_settle(n);
+	net_install(n, B);
+	unsigned done = 0;
+	struct tn_message m;
+	while (net_link_take(n, A, &m)) {
+		done += m.reply && m.status == TN_OK;
+		tn_message_clear(&m);
+	}
+	CU_ASSERT_EQUAL(done, 50);
+	CU_ASSERT_EQUAL(n->wire_cnt, 4); /* get_segment and issue_ticket, and their answers */
+	net_free(n);
+}
+
+static void refusals_are_answers(void)
+{
+	struct net *n = pair();
+	net_publish(n, B, "private", 6, 1); /* same uid only */
+	ask_open(n, 60, "b/absent");
+	CU_ASSERT_EQUAL(reply_of(n, A, 60, NULL), TN_NOT_FOUND);
+	ask_open(n, 61, "b/private");
+	CU_ASSERT_EQUAL(reply_of(n, A, 61, NULL), TN_NOT_FOUND);
+	ask_open(n, 62, "nobody/kv");
+	CU_ASSERT_EQUAL(reply_of(n, A, 62, NULL), TN_PEER_UNKNOWN);
+	ask_open(n, 63, "no-slash");
+	CU_ASSERT_EQUAL(reply_of(n, A, 63, NULL), TN_INVALID);
+	ask_open(n, 64, "b/.hidden");
+	CU_ASSERT_EQUAL(reply_of(n, A, 64, NULL), TN_INVALID);
+	/* negative answers are cached with back-off: asking again at once stays local */
+	unsigned before = n->wire_cnt;
+	ask_open(n, 65, "b/absent");
+	CU_ASSERT_EQUAL(reply_of(n, A, 65, NULL), TN_NOT_FOUND);
+	CU_ASSERT_EQUAL(n->wire_cnt, before);
+	net_pass(n, TN_NS_PER_S);
+	ask_open(n, 66, "b/absent");
+	CU_ASSERT_TRUE(n->wire_cnt > before);
+	net_free(n);
+}
+
+static void unreachable_peer_ends_by_deadline_and_heals(void)
+{
+	struct net *n = pair();
+	n->host[B].refuse = true;
+	ask_open(n, 70, "b/kv");
+	net_pass(n, 3 * TN_NS_PER_S);
+	CU_ASSERT_EQUAL(reply_of(n, A, 70, NULL), TN_PENDING);
+	net_pass(n, 2 * TN_NS_PER_S);
+	CU_ASSERT_EQUAL(reply_of(n, A, 70, NULL), TN_PEER_DOWN);
+	CU_ASSERT_EQUAL(n->host[A].node->open_cnt, 0);
+	ask_open(n, 71, "b/kv");
+	n->host[B].refuse = false;
+	net_pass(n, 6 * TN_NS_PER_S / 10);
+	for (int i = 0; i < 300; i++) {
+		struct tn_message m;
+		net_pass(n, 10 * TN_NS_PER_MS);
+		if (n->host[B].link_out != NULL && net_link_take(n, B, &m)) {
+			net_link_say(n, B, m.type, m.id, true, TN_OK, NULL);
+			tn_message_clear(&m);
+		}
+	}
+	CU_ASSERT_EQUAL(reply_of(n, A, 71, NULL), TN_OK);
+	net_free(n);
+}
+
+static void peer_restart_renews_everything(void)
+{
+	struct net *n = pair();
+	struct tn_message m;
+	ask_open(n, 80, "b/kv");
+	net_install(n, B);
+	CU_ASSERT_EQUAL(reply_of(n, A, 80, NULL), TN_OK);
+	net_attach(n, B, 0xb2, 2); /* B's data plane restarted; its segment is published again with a new generation */
+	net_settle(n);
+	net_publish(n, B, "kv", 9, PEERS);
+	net_link_say(n, A, "open", 81, false, TN_OK,
+		     json_pack("{s:s,s:i,s:s}", "ref", "b/kv", "stale_generation", 5, "stale_session",
+			       "b1000000000000000000000000000000"));
+	net_settle(n);
+	net_install(n, B);
+	CU_ASSERT_EQUAL_FATAL(reply_of(n, A, 81, &m), TN_OK);
+	json_t *peer = json_object_get(m.body, "peer");
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(peer, "session")), "b2000000000000000000000000000000");
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(json_object_get(m.body, "segment"), "generation")), 9);
+	tn_message_clear(&m);
+	net_free(n);
+}
+
+static void own_restart_voids_tickets(void)
+{
+	struct net *n = pair();
+	ask_open(n, 90, "b/kv");
+	net_install(n, B);
+	CU_ASSERT_EQUAL(reply_of(n, A, 90, NULL), TN_OK);
+	net_attach(n, A, 0xa2, 2);
+	CU_ASSERT_EQUAL(n->host[A].node->peers[0].ticket_state, CP_TICKET_NONE);
+	ask_open(n, 91, "b/kv");
+	net_install(n, B); /* a new ticket for the new session, installed anew */
+	CU_ASSERT_EQUAL(reply_of(n, A, 91, NULL), TN_OK);
+	/* a late old incarnation is turned away */
+	n->now_ns += 1;
+	net_link_say(n, A, "attach", 92, false, TN_OK,
+		     json_pack("{s:i,s:i,s:s,s:[],s:i,s:i}", "pid", 3, "generation", 1, "telemetry", "dataplane-1.tele",
+			       "endpoints", "frame_bytes", 1 << 20, "sequence", 0));
+	CU_ASSERT_EQUAL(reply_of(n, A, 92, NULL), TN_STALE);
+	net_free(n);
+}
+
+static void withdrawal_reaches_readers(void)
+{
+	struct net *n = pair();
+	struct tn_message m;
+	ask_open(n, 110, "b/kv");
+	net_install(n, B);
+	CU_ASSERT_EQUAL(reply_of(n, A, 110, NULL), TN_OK);
+	net_link_say(n, B, "segment_withdrawn", 111, false, TN_OK,
+		     json_pack("{s:i,s:s,s:i}", "sequence", 3, "name", "kv", "generation", 5));
+	net_settle(n);
+	CU_ASSERT_TRUE_FATAL(net_link_take(n, A, &m));
+	CU_ASSERT_STRING_EQUAL(m.type, "segment_changed");
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(m.body, "generation")), 0);
+	tn_message_clear(&m);
+	ask_open(n, 112, "b/kv");
+	CU_ASSERT_EQUAL(reply_of(n, A, 112, NULL), TN_NOT_FOUND);
+	net_free(n);
+}
+
+static void denied_key_is_told_at_once(void)
+{
+	struct net *n = pair();
+	net_link_say(n, A, "open", 120, false, TN_OK, json_pack("{s:s}", "ref", "b/kv"));
+	cp_node_peer_trouble(n->host[A].node, 0, TN_PEER_DENIED, n->now_ns);
+	CU_ASSERT_EQUAL(reply_of(n, A, 120, NULL), TN_PEER_DENIED);
+	net_free(n);
+}
+
+static void datagrams_are_authentic(void)
+{
+	struct net *n = pair();
+	struct tn_message m;
+	ask_open(n, 130, "b/kv");
+	net_install(n, B);
+	CU_ASSERT_EQUAL(reply_of(n, A, 130, NULL), TN_OK);
+	net_publish(n, A, "back", 3, PEERS);
+	net_link_say(n, B, "open", 131, false, TN_OK, json_pack("{s:s}", "ref", "a/back"));
+	net_settle(n);
+	net_install(n, A);
+	CU_ASSERT_EQUAL(reply_of(n, B, 131, NULL), TN_OK);
+	struct cp_peer *b_at_a = &n->host[A].node->peers[0];
+	CU_ASSERT_EQUAL(cp_datagram_probe(n->host[A].node, b_at_a), TN_OK);
+	CU_ASSERT_TRUE_FATAL(net_link_take(n, A, &m));
+	CU_ASSERT_STRING_EQUAL(m.type, "datagram");
+	const char *payload = json_string_value(json_object_get(m.body, "payload"));
+	char bad[4200];
+	snprintf(bad, sizeof bad, "%s", payload);
+	bad[30] = bad[30] == '0' ? '1' : '0';
+	net_link_say(n, B, "datagram", 0, false, TN_OK, json_pack("{s:s,s:s}", "peer", "a", "payload", bad));
+	CU_ASSERT_EQUAL(n->host[B].node->datagrams_dropped, 1);
+	net_link_say(n, B, "datagram", 0, false, TN_OK, json_pack("{s:s,s:s}", "peer", "a", "payload", payload));
+	CU_ASSERT_EQUAL(n->host[B].node->datagrams_dropped, 1);
+	net_link_say(n, B, "datagram", 0, false, TN_OK, json_pack("{s:s,s:s}", "peer", "a", "payload", payload)); /* replay */
+	CU_ASSERT_EQUAL(n->host[B].node->datagrams_dropped, 2);
+	tn_message_clear(&m);
+	CU_ASSERT_TRUE_FATAL(net_link_take(n, B, &m)); /* the probe's answer on its way back */
+	payload = json_string_value(json_object_get(m.body, "payload"));
+	net_link_say(n, A, "datagram", 0, false, TN_OK, json_pack("{s:s,s:s}", "peer", "b", "payload", payload));
+	CU_ASSERT_EQUAL(b_at_a->probes_ok, 1);
+	tn_message_clear(&m);
+	net_free(n);
+}
+
+static void bus_answers_without_a_data_plane(void)
+{
+	struct net *n = net_new();
+	struct tn_message m;
+	net_bus_say(n, A, "status", 1, NULL);
+	CU_ASSERT_TRUE_FATAL(net_bus_take(n, A, &m));
+	CU_ASSERT_EQUAL(m.status, TN_OK);
+	CU_ASSERT_TRUE(json_is_false(json_object_get(m.body, "data_plane_attached")));
+	tn_message_clear(&m);
+	net_bus_say(n, A, "nonsense", 2, NULL);
+	CU_ASSERT_TRUE_FATAL(net_bus_take(n, A, &m));
+	CU_ASSERT_EQUAL(m.status, TN_UNSUPPORTED);
+	tn_message_clear(&m);
+	net_free(n);
+}
+
+static void bus_never_shows_registrations(void)
+{
+	struct net *n = pair();
+	struct tn_message m;
+	net_bus_say(n, B, "segment_show", 1, json_pack("{s:s}", "name", "kv"));
+	CU_ASSERT_TRUE_FATAL(net_bus_take(n, B, &m));
+	char *text = json_dumps(m.body, 0);
+	CU_ASSERT_PTR_NULL(strstr(text, "registration"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"kv\""));
+	free(text);
+	tn_message_clear(&m);
+	net_free(n);
+}
+
+/* Random and mutated messages on every door: nothing crashes, nothing leaks, the node still works afterwards. */
+static void garbage_does_no_harm(void)
+{
+	struct net *n = pair();
+	struct tn_rand r;
+	static const char *const types[] = { "attach", "snapshot", "open", "datagram", "issue_ticket", "get_segment", "probe",
+					     "segment_updated", "segment_published", "peer_refresh", "status", "hello", "x" };
+	static const char *const values[] = { "null", "1", "-1", "\"\"", "\"b/kv\"", "[]", "{}", "[{}]", "18446744073709551615",
+					      "\"18446744073709551616\"", "true", "[[],[null]]" };
+	static const char *const keys[] = { "ref", "name", "session", "segment", "segments", "peer", "payload", "addresses",
+					    "pid", "generation", "endpoints", "last", "nonce", "sequence" };
+	tn_rand_seed(&r, 7);
+	for (int i = 0; i < 20000; i++) {
+		char text[600];
+		size_t at = (size_t)snprintf(text, sizeof text, "{\"v\":1,\"type\":\"%s\",\"id\":%d,\"body\":{",
+					     types[tn_rand_below(&r, TN_ARRAY_LEN(types))], i + 1);
+		size_t first = tn_rand_below(&r, TN_ARRAY_LEN(keys)), cnt = tn_rand_below(&r, 6);
+		for (size_t k = 0; k < cnt; k++)
+			at += (size_t)snprintf(text + at, sizeof text - at, "%s\"%s\":%s", k > 0 ? "," : "",
+					       keys[(first + k) % TN_ARRAY_LEN(keys)],
+					       values[tn_rand_below(&r, TN_ARRAY_LEN(values))]);
+		at += (size_t)snprintf(text + at, sizeof text - at, "}}");
+		if (tn_rand_chance_ppm(&r, 200000))
+			text[tn_rand_below(&r, at)] = (char)tn_rand_below(&r, 256);
+		struct cp_input in = { .door = (enum cp_door)(1 + tn_rand_below(&r, 4)), .peer = 0, .address = "127.0.0.1",
+				       .route = { .len = 1, .bytes = { 'z' } }, .bytes = text, .len = tn_rand_below(&r, 10) == 0 ?
+				       tn_rand_below(&r, at) : at };
+		cp_node_input(n->host[A].node, &in, n->now_ns);
+	}
+	struct packet *p;
+	while ((p = n->host[A].link_out) != NULL) {
+		n->host[A].link_out = p->next;
+		free(p);
+	}
+	while ((p = n->wire) != NULL) {
+		n->wire = p->next;
+		free(p);
+	}
+	net_pass(n, 10 * TN_NS_PER_S);
+	CU_ASSERT_EQUAL(n->host[A].node->open_cnt, 0);
+	CU_ASSERT_EQUAL(cp_exchange_outstanding(n->host[A].node->exchange), 0);
+	net_free(n);
+}
+
+static void attempts_are_calls_plus_retries(void)
+{
+	struct net *n = pair();
+	n->host[B].refuse = true;
+	for (uint64_t id = 1; id <= 5; id++)
+		ask_open(n, 200 + id, "b/kv");
+	net_pass(n, 5 * TN_NS_PER_S);
+	n->host[B].refuse = false;
+	ask_open(n, 210, "b/kv");
+	net_pass(n, 20 * TN_NS_PER_S);
+	const tn_a64 *c = n->host[A].cells.cell;
+	uint64_t attempts = 0, calls = 0, retries = 0;
+	for (unsigned m = 0; m < TN_RPC_METHOD_CNT; m++) {
+		calls += tn_load_relaxed64(&c[TN_C1(RPC_CALLS_TOTAL, m).cell]);
+		retries += tn_load_relaxed64(&c[TN_C1(RPC_RETRIES_TOTAL, m).cell]);
+		for (unsigned o = 0; o < TN_RPC_OUTCOME_CNT; o++)
+			attempts += tn_load_relaxed64(&c[TN_C2(RPC_ATTEMPTS_TOTAL, m, o).cell]);
+	}
+	CU_ASSERT_TRUE(retries > 0);
+	CU_ASSERT_EQUAL(attempts, calls + retries);
+	net_free(n);
+}
+
+TN_TEST_MAIN("controlplane/node",
+	{ "open gives descriptor and ticket", open_gives_descriptor_and_ticket },
+	{ "fetch is single flight", fetch_is_single_flight },
+	{ "refusals are answers", refusals_are_answers },
+	{ "unreachable peer ends by the deadline and heals", unreachable_peer_ends_by_deadline_and_heals },
+	{ "peer restart renews everything", peer_restart_renews_everything },
+	{ "own restart voids tickets", own_restart_voids_tickets },
+	{ "withdrawal reaches readers", withdrawal_reaches_readers },
+	{ "denied key is told at once", denied_key_is_told_at_once },
+	{ "datagrams are authentic", datagrams_are_authentic },
+	{ "bus answers without a data plane", bus_answers_without_a_data_plane },
+	{ "bus never shows registrations", bus_never_shows_registrations },
+	{ "garbage does no harm", garbage_does_no_harm },
+	{ "attempts are calls plus retries", attempts_are_calls_plus_retries })
