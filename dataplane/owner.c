@@ -67,6 +67,7 @@ static bool resolve(struct dp_worker *w, struct dp_owner *o, struct dp_attempt *
 	const struct dp_memory_slot *memory = dp_view_memory_slot(&w->view, o->memory);
 	const struct dp_remote_slot *remote = dp_view_remote_slot(&w->view, o->remote);
 	tn_assert(memory && remote); /* use counts keep both */
+	o->outdated = false;
 	a->owner = o;
 	a->op = o->op;
 	a->priority = o->priority;
@@ -149,6 +150,7 @@ void dp_attempt_done(struct dp_worker *w, struct dp_attempt *a, const struct dp_
 	struct dp_result res = *result; /* may live in the attempt */
 	bool canceling = a->state == DP_ATTEMPT_CANCELING;
 	count_attempt_end(w, a, &res);
+	o->outdated = dp_view_remote_slot(&w->view, o->remote)->obj != a->remote;
 	dp_apply_remote_unused(w, a->remote);
 	drop_attempt(w, a);
 	o->attempt = NULL;
@@ -300,6 +302,10 @@ void dp_owner_failed(struct dp_worker *w, struct dp_owner *o, const struct dp_re
 			owner_wait(w, o, DP_WAIT_BACKOFF, delay);
 			return;
 		case DP_ACTION_REFRESH_REMOTE:
+			if (o->outdated) { /* the refusal is about the version before; a newer one than ours may never come */
+				owner_wait(w, o, DP_WAIT_BACKOFF, 0);
+				return;
+			}
 			o->stale_cnt++;
 			o->stale_generation = dp_view_remote_slot(&w->view, o->remote)->obj->generation;
 			tn_counter_add(&w->stats.m, TN_C1(SELECTION_EVENTS_TOTAL, TN_SELECTION_METADATA_REFRESH), 1);

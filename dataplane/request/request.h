@@ -81,6 +81,7 @@ struct dp_owner {
 	uint32_t retry_slot;       /* position in the retry heap; UINT32_MAX = none */
 	struct dp_attempt *attempt;
 	uint64_t stale_generation; /* WAITING for a newer remote than this */
+	bool outdated;             /* its last attempt used a version of the remote that was replaced meanwhile */
 	/* why the last attempt failed */
 	tn_status last_status;
 	uint8_t last_phase, last_reason, last_transport;

@@ -174,6 +174,30 @@ static void test_stale_refresh(void)
 	free(old), free(same), free(newer), free(newest);
 }
 
+/* The version that was refused is already replaced: the newer one is used, nothing newer than that is waited for. */
+static void test_stale_of_old_version(void)
+{
+	struct rig g;
+	rig_open(&g, NULL, 0, script_only_tcp);
+	struct dp_remote *old = script_open_remote(&g, 1), *newer = script_remote(&g, 2);
+	script_set(&script_tcp, &hang, 1);
+	rig_submit(&g, script_sqe(SHR_OP_WRITE, 1, 0, 4096));
+	rig_steps(&g, 2);
+	uint64_t id = rig_post(&g, (struct dp_cmd){ .kind = DP_CMD_REMOTE_SET, .ptr = newer, .fd = -1 });
+	rig_steps(&g, 2);
+	struct dp_result stale = fails(TN_STALE, TN_PHASE_COMPLETION, TN_REASON_STALE_GENERATION).result;
+	script_end(&script_tcp, 0, &stale);
+	rig_steps(&g, 4);
+	CU_ASSERT_EQUAL(g.acked, id);
+	struct shr_cqe_shm c = { .status = TN_PENDING };
+	CU_ASSERT_TRUE(rig_poll(&g, &c));
+	CU_ASSERT_EQUAL(c.status, TN_OK);
+	CU_ASSERT_EQUAL(c.attempts, 2);
+	CU_ASSERT_EQUAL(g.event_cnt, 0); /* nothing was asked for */
+	rig_close(&g);
+	free(old), free(newer);
+}
+
 /* A replaced descriptor is acknowledged only when no attempt uses the old one. */
 static void test_remote_set_quiesces(void)
 {
@@ -327,6 +351,7 @@ TN_TEST_MAIN("replay",
 	{ "a transport without room defers", test_no_room_defers },
 	{ "a stale descriptor is refreshed once", test_stale_refresh },
 	{ "a replaced descriptor quiesces", test_remote_set_quiesces },
+	{ "a refusal of a version already replaced", test_stale_of_old_version },
 	{ "a stale peer is refreshed", test_peer_refresh },
 	{ "memory busy, then released", test_late_cancel },
 	{ "fence and segment removal wait for the transport", test_fence_and_segment },
