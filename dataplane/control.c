@@ -91,7 +91,7 @@ static void tuned_clear(struct dp_tuned *t);
 
 tn_status dp_control_init(struct dp_control *ctl, const struct dp_control_cfg *cfg)
 {
-	uint64_t seeds[3];
+	uint64_t seeds[4];
 	uint32_t thread = cfg->telemetry->lay.worker_cnt;
 	tn_status s;
 
@@ -116,8 +116,9 @@ tn_status dp_control_init(struct dp_control *ctl, const struct dp_control_cfg *c
 	dp_handles_init(&ctl->qps, PER_CLIENT_CAP);
 	dp_names_init(&ctl->segment_names, seeds[1]);
 	dp_names_init(&ctl->remote_refs, ~seeds[1]);
-	/* Registration ids of another incarnation miss: theirs count from another random place. */
+	/* Registration ids and generations of another incarnation miss: theirs count from another random place. */
 	ctl->registration_next = seeds[2] & ~UINT64_C(0xffffff);
+	ctl->segment_generation = seeds[3] & UINT64_C(0xffffffff0000); /* below 2^48: a JSON number holds it */
 	s = dp_greet_init(&ctl->greet, ctl);
 	return s == TN_OK ? dp_reap_init(&ctl->reap, &ctl->loop) : s;
 }
