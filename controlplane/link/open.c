@@ -46,7 +46,7 @@ static void finish_failed(struct cp_node *node, struct cp_open *op, tn_status st
 static bool worth_waiting(const struct cp_open *op, tn_status s)
 {
 	return s == TN_TIMEOUT || s == TN_PEER_DOWN || s == TN_DATAPLANE_DOWN || s == TN_PEER_STALE ||
-	       (op->stale_generation != 0 && s == TN_NOT_FOUND);
+	       (op->stale_generation != 0 && (s == TN_NOT_FOUND || s == TN_STALE));
 }
 
 /* A definite no ends it (true); a "not yet" sets when to look again (false). */

@@ -50,6 +50,8 @@ static void on_get_segment(struct cp_node *node, const struct cp_request *rq)
 	if (seg == NULL || !cp_local_allows(seg, peer)) {
 		/* the same answer for both, except that an owner's operator finds the difference in tentctl segment show */
 		snprintf(text, sizeof text, "host %s publishes no segment %s to peer %s", node->name, name, peer);
+		if (seg == NULL)
+			cp_local_subscribe(node->local, name, rq->to.peer);
 		cp_node_reply(node, &rq->to, TN_NOT_FOUND, text, NULL);
 		return;
 	}
@@ -77,6 +79,7 @@ static void on_segment_updated(struct cp_node *node, const struct cp_request *rq
 	cp_remote_invalidate(node, node->remote, rq->to.peer, name);
 	cp_link_segment_changed(node, node->peers[rq->to.peer].cfg->name, name, &session, generation);
 	cp_node_reply(node, &rq->to, TN_OK, NULL, NULL);
+	cp_opens_advance(node); /* some may wait for just this */
 }
 
 static void on_probe(struct cp_node *node, const struct cp_request *rq)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Local segments by name: {name: {"seg": SEG, "mark": snapshot number, "subs": [peer index...]}} in a jansson object,
- * which is the string table; the SEG itself is what the data plane sent, kept whole. */
+ * which is the string table; the SEG itself is what the data plane sent, kept whole. Beside it {name: [peer index...]} of
+ * those who wait for a name that is not there: of a publisher that is on its way back, mostly. */
 #include "controlplane/segment/local.h"
 
 #include <stdio.h>
@@ -12,8 +13,10 @@
 #include "controlplane/observe/cells.h"
 #include "shm-ring/abi.h"
 
+#define WANTED_MAX 4096u /* names; beyond that a peer finds out by asking again */
+
 struct cp_local {
-	json_t *by_name;
+	json_t *by_name, *wanted;
 	json_int_t mark;
 	bool in_snapshot;
 };
@@ -21,10 +24,12 @@ struct cp_local {
 struct cp_local *cp_local_new(void)
 {
 	struct cp_local *l = calloc(1, sizeof *l);
-	if (l != NULL)
-		l->by_name = json_object();
-	if (l == NULL || l->by_name == NULL) {
-		free(l);
+	if (l == NULL)
+		return NULL;
+	l->by_name = json_object();
+	l->wanted = json_object();
+	if (l->by_name == NULL || l->wanted == NULL) {
+		cp_local_free(l);
 		return NULL;
 	}
 	return l;
@@ -35,6 +40,7 @@ void cp_local_free(struct cp_local *l)
 	if (l == NULL)
 		return;
 	json_decref(l->by_name);
+	json_decref(l->wanted);
 	free(l);
 }
 
@@ -47,30 +53,59 @@ static uint64_t generation_of(const json_t *seg)
 	return g;
 }
 
-/* Tell every peer that fetched it; it asks again when it needs it. generation 0: gone. */
-static void tell_subscribers(struct cp_node *node, const json_t *entry, const char *name, uint64_t generation);
-
 static void ignore_answer(struct cp_node *node, void *ctx, tn_status status, const char *detail, const json_t *body)
 {
 	(void)node, (void)ctx, (void)status, (void)detail, (void)body;
 }
 
+static void tell(struct cp_node *node, uint32_t peer, const char *name, uint64_t generation)
+{
+	json_t *body = json_object();
+	tn_json_put_str(body, "name", name);
+	tn_json_put_hex128(body, "session", &node->link.session);
+	tn_json_put_u64(body, "generation", generation);
+	cp_exchange_call(node->exchange,
+			 &(struct cp_call_opts){
+				 .target = peer, .type = "segment_updated", .method = TN_RPC_METHOD_SEGMENT_UPDATED, .body = body,
+				 .attempts = 1, .done = ignore_answer,
+				 .deadline_ns = node->now_ns + tn_config_ns(node->config, TN_CFG_CONTROL_RPC_TIMEOUT_MS) },
+			 node->now_ns);
+}
+
+/* Tell every peer that fetched it; it asks again when it needs it. generation 0: gone. */
 static void tell_subscribers(struct cp_node *node, const json_t *entry, const char *name, uint64_t generation)
 {
 	size_t i;
 	json_t *sub;
-	json_array_foreach(json_object_get(entry, "subs"), i, sub) {
-		json_t *body = json_object();
-		tn_json_put_str(body, "name", name);
-		tn_json_put_hex128(body, "session", &node->link.session);
-		tn_json_put_u64(body, "generation", generation);
-		cp_exchange_call(node->exchange,
-				 &(struct cp_call_opts){
-					 .target = (uint32_t)json_integer_value(sub), .type = "segment_updated",
-					 .method = TN_RPC_METHOD_SEGMENT_UPDATED, .body = body, .attempts = 1, .done = ignore_answer,
-					 .deadline_ns = node->now_ns + tn_config_ns(node->config, TN_CFG_CONTROL_RPC_TIMEOUT_MS) },
-				 node->now_ns);
+	json_array_foreach(json_object_get(entry, "subs"), i, sub)
+		tell(node, (uint32_t)json_integer_value(sub), name, generation);
+}
+
+/* It appeared: whoever waited for it, and may see it, asks again now instead of when its back-off is over. */
+static void tell_waiting(struct cp_node *node, struct cp_local *l, const json_t *seg, const char *name)
+{
+	size_t i;
+	json_t *sub, *subs = json_incref(json_object_get(l->wanted, name));
+	json_object_del(l->wanted, name);
+	json_array_foreach(subs, i, sub) {
+		uint32_t peer = (uint32_t)json_integer_value(sub);
+		if (cp_local_allows(seg, node->peers[peer].cfg->name))
+			tell(node, peer, name, generation_of(seg));
 	}
+	json_decref(subs);
+}
+
+/* Gone: those who used it wait for the next one of that name. */
+static void drop(struct cp_node *node, struct cp_local *l, const char *name)
+{
+	json_t *entry = json_incref(json_object_get(l->by_name, name)), *subs = json_object_get(entry, "subs");
+	char kept[TN_NAME_MAX]; /* the caller's may be the key that goes */
+	snprintf(kept, sizeof kept, "%s", name);
+	json_object_del(l->by_name, kept);
+	if (json_array_size(subs) > 0 && json_object_size(l->wanted) < WANTED_MAX)
+		json_object_set(l->wanted, kept, subs);
+	tell_subscribers(node, entry, kept, 0);
+	json_decref(entry);
 }
 
 void cp_local_snapshot_begin(struct cp_local *l)
@@ -113,6 +148,8 @@ tn_status cp_local_put(struct cp_node *node, struct cp_local *l, const json_t *s
 		snprintf(err, err_bytes, "no memory for segment %s", name);
 		return TN_NO_MEMORY;
 	}
+	if (old == NULL)
+		tell_waiting(node, l, seg, name);
 	cp_count_segment(node->metrics, old == NULL ? TN_SEGMENT_EVENT_SNAPSHOT_PUBLISHED : TN_SEGMENT_EVENT_SNAPSHOT_MUTATED,
 		       true);
 	return TN_OK;
@@ -123,8 +160,7 @@ void cp_local_remove(struct cp_node *node, struct cp_local *l, const char *name,
 	json_t *entry = json_object_get(l->by_name, name);
 	if (entry == NULL || generation_of(json_object_get(entry, "seg")) > generation)
 		return;
-	tell_subscribers(node, entry, name, 0);
-	json_object_del(l->by_name, name);
+	drop(node, l, name);
 	cp_count_segment(node->metrics, TN_SEGMENT_EVENT_SNAPSHOT_MUTATED, true);
 }
 
@@ -136,8 +172,7 @@ void cp_local_snapshot_end(struct cp_node *node, struct cp_local *l)
 	json_object_foreach_safe(l->by_name, next, name, entry) {
 		if (json_integer_value(json_object_get(entry, "mark")) == l->mark)
 			continue;
-		tell_subscribers(node, entry, name, 0);
-		json_object_del(l->by_name, name);
+		drop(node, l, name);
 	}
 	l->in_snapshot = false;
 }
@@ -181,10 +216,22 @@ bool cp_local_allows(const json_t *seg, const char *peer_name)
 	return false;
 }
 
+/* Who waits for a name that is not there, or NULL. */
+static json_t *wanted(struct cp_local *l, const char *name)
+{
+	json_t *subs = json_object_get(l->wanted, name);
+	if (subs == NULL && json_object_size(l->wanted) < WANTED_MAX) {
+		subs = json_array();
+		json_object_set_new(l->wanted, name, subs);
+	}
+	return subs;
+}
+
 void cp_local_subscribe(struct cp_local *l, const char *name, uint32_t index)
 {
 	size_t i;
-	json_t *s, *subs = json_object_get(json_object_get(l->by_name, name), "subs");
+	json_t *s, *entry = json_object_get(l->by_name, name);
+	json_t *subs = entry != NULL ? json_object_get(entry, "subs") : wanted(l, name);
 	json_array_foreach(subs, i, s)
 		if (json_integer_value(s) == (json_int_t)index)
 			return;

@@ -31,7 +31,8 @@ size_t cp_local_cnt(const struct cp_local *l);
 json_t *cp_local_list(const struct cp_local *l, size_t first, size_t count);
 /* May this peer see and reach it? */
 bool cp_local_allows(const json_t *seg, const char *peer_name);
-/* Peer `index` fetched it and wants to hear of changes. */
+/* Peer `index` fetched it and wants to hear of changes, or it is not there and the peer wants to hear when it is (and the
+ * peer may see it then). */
 void cp_local_subscribe(struct cp_local *l, const char *name, uint32_t index);
 
 #endif

@@ -24,7 +24,7 @@ struct cp_remote_entry {
 	json_t *segment;
 	struct tn_id128 session;
 	uint64_t generation;
-	uint64_t retry_ns, backoff_ns;
+	uint64_t retry_ns, backoff_ns; /* negative, or the owner said the same again: not asked before */
 };
 
 #define BUCKETS 4096u
@@ -160,13 +160,15 @@ static void on_fetched(struct cp_node *node, void *ctx, tn_status status, const 
 		fetch(node, e);
 		return;
 	}
+	struct tn_id128 session = e->session;
+	uint64_t generation = e->generation;
 	snprintf(e->detail, sizeof e->detail, "%s", detail);
 	if (status == TN_OK)
 		status = read_answer(e, body);
 	e->status = status;
 	cp_count_segment(node->metrics, TN_SEGMENT_EVENT_REMOTE_FETCH, status == TN_OK);
-	if (status == TN_OK) {
-		e->backoff_ns = 0;
+	if (status == TN_OK && !(e->generation == generation && tn_id128_eq(&e->session, &session))) {
+		e->backoff_ns = e->retry_ns = 0;
 	} else {
 		uint64_t base = tn_config_ns(node->config, TN_CFG_CONTROL_NEGATIVE_CACHE_MS);
 		uint64_t max = tn_config_ns(node->config, TN_CFG_CONTROL_NEGATIVE_CACHE_MAX_MS);
@@ -213,11 +215,12 @@ void cp_remote_get(struct cp_node *node, struct cp_remote_cache *c, uint32_t pee
 		return;
 	tn_list_unlink(&e->lru);
 	tn_list_push_back(&c->lru, &e->lru);
-	bool usable = e->status == TN_OK && !is_stale(e, stale_session, stale_generation);
+	bool stale = e->status == TN_OK && is_stale(e, stale_session, stale_generation);
+	bool usable = e->status == TN_OK && !stale;
 	if (!e->fetching)
 		cp_count_segment(node->metrics, usable ? TN_SEGMENT_EVENT_CACHE_HIT : TN_SEGMENT_EVENT_CACHE_MISS, true);
 	if (!usable && !e->fetching) {
-		bool negative = was_known && e->status != TN_OK && e->status != TN_PENDING;
+		bool negative = stale || (was_known && e->status != TN_OK && e->status != TN_PENDING);
 		if (!negative || node->now_ns >= e->retry_ns) {
 			uint32_t idx = e->peer;
 			e->status = TN_PENDING;
@@ -226,7 +229,7 @@ void cp_remote_get(struct cp_node *node, struct cp_remote_cache *c, uint32_t pee
 				return;
 		}
 	}
-	view->status = e->fetching ? TN_PENDING : e->status;
+	view->status = e->fetching ? TN_PENDING : stale ? TN_STALE : e->status;
 	view->segment = e->segment;
 	view->session = e->session;
 	view->generation = e->generation;

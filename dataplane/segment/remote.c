@@ -399,9 +399,12 @@ void dp_remote_segment_changed(struct dp_control *ctl, const char *peer, const c
 	for (struct dp_name *n = NULL; (n = dp_names_find(&ctl->remote_refs, ref, n)) != NULL;) {
 		struct dp_opened *o = tn_container_of(n, struct dp_opened, by_ref);
 		/* Withdrawn (0): the next request finds out, and only then is it worth asking. */
-		if (o->cur != NULL && generation != 0 &&
-		    (o->cur->generation != generation || !tn_id128_eq(&o->cur->session, session) || o->cur->lost))
-			refresh_begin(o);
+		if (o->cur == NULL || generation == 0 ||
+		    (o->cur->generation == generation && tn_id128_eq(&o->cur->session, session) && !o->cur->lost))
+			continue;
+		if (o->refreshing && dp_timer_armed(&o->retry))
+			dp_timer_set(&ctl->loop, &o->retry, ctl->loop.now_ns); /* what is searched for is there now */
+		refresh_begin(o);
 	}
 }
 

@@ -195,6 +195,75 @@ static void withdrawal_reaches_readers(void)
 	net_free(n);
 }
 
+static json_t *stale_open(const char *session, json_int_t generation)
+{
+	return json_pack("{s:s,s:I,s:s}", "ref", "b/kv", "stale_generation", generation, "stale_session", session);
+}
+
+/* The owner repeats what was found stale (it has not heard yet that its data plane withdrew it): asked again with back-off,
+ * not in a circle, and answered when there is a newer one. */
+static void owner_that_repeats_itself(void)
+{
+	struct net *n = pair();
+	struct tn_message m;
+	ask_open(n, 140, "b/kv");
+	net_install(n, B);
+	CU_ASSERT_EQUAL(reply_of(n, A, 140, NULL), TN_OK);
+	unsigned before = n->wire_cnt;
+	net_link_say(n, A, "open", 141, false, TN_OK, stale_open("b1000000000000000000000000000000", 5));
+	net_settle(n);
+	CU_ASSERT_EQUAL(reply_of(n, A, 141, NULL), TN_PENDING);
+	net_pass(n, TN_NS_PER_S);
+	CU_ASSERT_TRUE(n->wire_cnt - before <= 10);
+	CU_ASSERT_EQUAL(reply_of(n, A, 141, NULL), TN_PENDING);
+	net_publish(n, B, "kv", 6, PEERS);
+	net_settle(n);
+	CU_ASSERT_EQUAL_FATAL(reply_of(n, A, 141, &m), TN_OK);
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(json_object_get(m.body, "segment"), "generation")), 6);
+	tn_message_clear(&m);
+	net_free(n);
+}
+
+static void withdraw_kv(struct net *n)
+{
+	struct tn_message m;
+	net_link_say(n, B, "segment_withdrawn", 150, false, TN_OK,
+		     json_pack("{s:i,s:s,s:i}", "sequence", 3, "name", "kv", "generation", 6));
+	net_settle(n);
+	while (net_link_take(n, B, &m))
+		tn_message_clear(&m);
+}
+
+/* A publisher that stays away for long is found at once when it is back, whatever the back-off of those who wait. */
+static void publisher_that_comes_back(void)
+{
+	struct net *n = pair();
+	ask_open(n, 151, "b/kv");
+	net_install(n, B);
+	CU_ASSERT_EQUAL(reply_of(n, A, 151, NULL), TN_OK);
+	withdraw_kv(n);
+	net_pass(n, 3 * TN_NS_PER_S);
+	net_link_say(n, A, "open", 152, false, TN_OK, stale_open("b1000000000000000000000000000000", 5));
+	net_settle(n);
+	net_pass(n, 3 * TN_NS_PER_S);
+	CU_ASSERT_EQUAL(reply_of(n, A, 152, NULL), TN_PENDING);
+	net_publish(n, B, "kv", 6, PEERS);
+	net_settle(n);
+	CU_ASSERT_EQUAL(reply_of(n, A, 152, NULL), TN_OK);
+	/* one that is not for us does not wake us */
+	withdraw_kv(n);
+	struct tn_message m;
+	while (net_link_take(n, A, &m))
+		tn_message_clear(&m);
+	ask_open(n, 153, "b/later");
+	CU_ASSERT_EQUAL(reply_of(n, A, 153, NULL), TN_NOT_FOUND);
+	unsigned before = n->wire_cnt;
+	net_publish(n, B, "later", 9, 1);
+	net_settle(n);
+	CU_ASSERT_EQUAL(n->wire_cnt, before);
+	net_free(n);
+}
+
 static void denied_key_is_told_at_once(void)
 {
 	struct net *n = pair();
@@ -344,6 +413,8 @@ TN_TEST_MAIN("controlplane/node",
 	{ "peer restart renews everything", peer_restart_renews_everything },
 	{ "own restart voids tickets", own_restart_voids_tickets },
 	{ "withdrawal reaches readers", withdrawal_reaches_readers },
+	{ "an owner that repeats itself is not asked in a circle", owner_that_repeats_itself },
+	{ "a publisher that comes back is found at once", publisher_that_comes_back },
 	{ "denied key is told at once", denied_key_is_told_at_once },
 	{ "datagrams are authentic", datagrams_are_authentic },
 	{ "bus answers without a data plane", bus_answers_without_a_data_plane },
