@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The application of the integration tests: publishes memory with guard patterns around it (serve), or keeps writing and
  * reading blocks of somebody's segment and knows what every byte must be (move). Uses the public API only.
- *   mover serve NAME BYTES [-r DIR]
- *   mover move REF [-r DIR] [-t SECONDS] [-b BLOCK] [-d DEPTH] [-s SEED] [-m DEADLINE_MS] [-o] (-o: AT_MOST_ONCE writes)
+ *   mover serve NAME BYTES [-r DIR] [-f MEMFD]
+ *   mover move REF [-r DIR] [-t SECONDS] [-b BLOCK] [-d DEPTH] [-s SEED] [-m DEADLINE_MS] [-q OPS_PER_S] [-o]
+ * -f: the memory lives in this inherited memfd, so what was written survives the publisher (guards are checked, not made,
+ * when they are there already); -o: WRITEs are AT_MOST_ONCE; -q: no faster than that.
+ *   mover churn REF [-r DIR] [-s SEED]
+ * churn attaches, registers, publishes, opens REF, reads a little and gives everything back, again and again; a failure is
+ * counted by its status and begins anew with another attachment.
  * move prints "ok <CLOCK_MONOTONIC ns>" at most every 10 ms while operations complete, and a JSON summary at the end.
  * Exit 0 only when no byte was wrong, no completion missing or doubled, and something moved. */
 #include <errno.h>
@@ -12,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -76,15 +82,33 @@ static bool same(const uint64_t *at, size_t bytes, uint64_t key)
 
 /* ---- serve ---- */
 
-static int serve(tent_context *ctx, const char *name, size_t bytes)
+/* The served memory: of its own, or of the memfd that the caller keeps. */
+static uint8_t *serve_memory(tent_context *ctx, size_t bytes, int memfd, tent_memory **mem_out)
+{
+	uint32_t rights = TENT_RIGHT_REMOTE_READ | TENT_RIGHT_REMOTE_WRITE;
+	if (memfd < 0) {
+		if (tent_memory_alloc(ctx, bytes, rights, 0, mem_out) != TENT_OK)
+			die("tent_memory_alloc");
+		return tent_memory_addr(*mem_out);
+	}
+	void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
+	if (base == MAP_FAILED)
+		die("mmap");
+	if (tent_memory_register(ctx, memfd, 0, bytes, rights, mem_out) != TENT_OK)
+		die("tent_memory_register");
+	return base;
+}
+
+static int serve(tent_context *ctx, const char *name, size_t bytes, int memfd)
 {
 	tent_memory *mem;
 	tent_published *pub;
-	if (tent_memory_alloc(ctx, bytes + 2 * GUARD, TENT_RIGHT_REMOTE_READ | TENT_RIGHT_REMOTE_WRITE, 0, &mem) != TENT_OK)
-		die("tent_memory_alloc");
-	uint8_t *base = tent_memory_addr(mem);
-	fill((uint64_t *)(void *)base, GUARD, 1);
-	fill((uint64_t *)(void *)(base + GUARD + bytes), GUARD, 2);
+	uint8_t *base = serve_memory(ctx, bytes + 2 * GUARD, memfd, &mem);
+	uint64_t *before = (uint64_t *)(void *)base, *after = (uint64_t *)(void *)(base + GUARD + bytes);
+	if (before[0] == 0) {
+		fill(before, GUARD, 1);
+		fill(after, GUARD, 2);
+	}
 	tent_buffer buffer = { .memory = mem, .offset = GUARD, .bytes = bytes };
 	if (tent_segment_publish(ctx, name, &buffer, 1, NULL, &pub) != TENT_OK)
 		die("tent_segment_publish");
@@ -92,7 +116,7 @@ static int serve(tent_context *ctx, const char *name, size_t bytes)
 	fflush(stdout);
 	while (!stop)
 		pause();
-	bool good = same((uint64_t *)(void *)base, GUARD, 1) && same((uint64_t *)(void *)(base + GUARD + bytes), GUARD, 2);
+	bool good = same(before, GUARD, 1) && same(after, GUARD, 2);
 	printf("{\"guards\":\"%s\"}\n", good ? "intact" : "OVERWRITTEN");
 	tent_close(ctx);
 	return good ? 0 : 1;
@@ -113,6 +137,7 @@ struct mover {
 	uint32_t block_cnt, depth, outstanding;
 	size_t block_bytes;
 	uint64_t seed, rng, deadline_ns;
+	uint64_t pace_ns, next_ns; /* between submissions; 0 = as fast as it goes */
 	uint32_t flags;
 	uint64_t writes, reads, failed, wrong, stray, ok_ns, printed_ns, max_gap_ns;
 	uint64_t by_status[512], by_transport[8];
@@ -228,7 +253,7 @@ static uint32_t releasing(const struct mover *m)
 static int summary(const struct mover *m, double seconds)
 {
 	bool lost = m->outstanding != 0 || releasing(m) != 0;
-	bool good = m->wrong == 0 && m->stray == 0 && !lost && m->writes > 0 && m->reads > 0;
+	bool good = m->wrong == 0 && m->stray == 0 && !lost && m->writes + m->reads > 0;
 	printf("{\"writes\":%" PRIu64 ",\"reads\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"wrong\":%" PRIu64 ",\"stray\":%" PRIu64
 	       ",\"lost\":%u,\"max_gap_ms\":%" PRIu64 ",\"gb_per_s\":%.3f,\"status\":{",
 	       m->writes, m->reads, m->failed, m->wrong, m->stray, m->outstanding + releasing(m), m->max_gap_ns / 1000000,
@@ -248,6 +273,15 @@ static int summary(const struct mover *m, double seconds)
 		}
 	printf("}}\n");
 	return good ? 0 : 1;
+}
+
+/* May one more be submitted? What was missed while things stood still is not made up for. */
+static bool its_time(struct mover *m)
+{
+	uint64_t now = now_ns();
+	if (m->pace_ns != 0 && now > m->next_ns + NS_PER_S / 20)
+		m->next_ns = now;
+	return now >= m->next_ns;
 }
 
 static int move(struct mover *m, const char *ref, double seconds)
@@ -273,12 +307,15 @@ static int move(struct mover *m, const char *ref, double seconds)
 	fflush(stdout);
 	m->ok_ns = start;
 	while (!stop && now_ns() < end) {
-		for (uint32_t tried = 0; m->outstanding < m->depth && tried < m->block_cnt; tried++) {
+		for (uint32_t tried = 0; m->outstanding < m->depth && tried < m->block_cnt && its_time(m); tried++) {
 			next = (next + 1) % m->block_cnt;
-			if (m->blocks[next].state == IDLE && !m->blocks[next].releasing && !submit(m, next))
+			if (m->blocks[next].state != IDLE || m->blocks[next].releasing)
+				continue;
+			if (!submit(m, next))
 				break;
+			m->next_ns += m->pace_ns;
 		}
-		take(m, NS_PER_S / 10);
+		take(m, m->pace_ns != 0 ? m->pace_ns : NS_PER_S / 10);
 	}
 	double took = (double)(now_ns() - start) / 1e9;
 	for (uint64_t drain = now_ns() + m->deadline_ns + 90 * NS_PER_S;
@@ -291,17 +328,102 @@ static int move(struct mover *m, const char *ref, double seconds)
 	return rc;
 }
 
+/* ---- churn ---- */
+
+#define CHURN_BYTES 65536u
+
+static uint64_t churn_status[512];
+
+static bool churned(tent_status s)
+{
+	if (s != TENT_OK) {
+		if (churn_status[(uint32_t)(-s) % 512]++ == 0)
+			fprintf(stderr, "mover: churn: %s\n", tent_last_error());
+	}
+	return s == TENT_OK;
+}
+
+/* One READ of the segment through a queue pair of its own. */
+static bool churn_read(tent_context *ctx, tent_segment *seg, tent_memory *mem)
+{
+	tent_qp_options qo = TENT_QP_OPTIONS_INIT;
+	tent_completion c = { .outcome = TENT_OUTCOME_FAILED };
+	tent_qp *qp;
+	size_t accepted;
+	qo.depth = 8;
+	if (!churned(tent_qp_create(ctx, &qo, &qp)))
+		return false;
+	tent_request rq = { .opcode = TENT_READ, .memory = mem, .segment = seg, .bytes = CHURN_BYTES,
+			    .deadline_ns = now_ns() + 4 * NS_PER_S };
+	bool good = churned(tent_submit(qp, &rq, 1, &accepted));
+	while (good && tent_wait(qp, &c, 1, NS_PER_S) == 0)
+		;
+	good = good && churned(c.status);
+	tent_qp_destroy(qp);
+	return good;
+}
+
+/* Everything that can be had, and back. */
+static bool churn_once(tent_context *ctx, const char *ref, const char *name)
+{
+	tent_memory *mem;
+	tent_published *pub;
+	tent_segment *seg;
+	if (!churned(tent_memory_alloc(ctx, CHURN_BYTES, TENT_RIGHT_LOCAL | TENT_RIGHT_REMOTE_READ, 0, &mem)))
+		return false;
+	tent_buffer buffer = { .memory = mem, .bytes = CHURN_BYTES };
+	return churned(tent_segment_publish(ctx, name, &buffer, 1, NULL, &pub)) && churned(tent_segment_open(ctx, ref, &seg)) &&
+	       churn_read(ctx, seg, mem) && churned(tent_segment_close(seg)) && churned(tent_segment_withdraw(pub)) &&
+	       churned(tent_memory_free(mem));
+}
+
+static int churn(const char *dir, const char *ref, uint64_t seed)
+{
+	tent_options opt = TENT_OPTIONS_INIT;
+	tent_context *ctx = NULL;
+	char name[32];
+	uint64_t rounds = 0;
+	opt.runtime_dir = dir;
+	opt.timeout_ns = 2 * NS_PER_S;
+	opt.recover_timeout_ns = 10 * NS_PER_S;
+	snprintf(name, sizeof name, "churn-%" PRIu64, seed);
+	printf("RUNNING\n");
+	for (; !stop; usleep(20000)) {
+		if (ctx == NULL && !churned(tent_open(&opt, &ctx))) {
+			ctx = NULL;
+		} else if (churn_once(ctx, ref, name)) {
+			rounds++;
+			printf("ok %" PRIu64 "\n", now_ns());
+		} else {
+			tent_close(ctx);
+			ctx = NULL;
+		}
+		fflush(stdout);
+	}
+	tent_close(ctx);
+	printf("{\"rounds\":%" PRIu64 ",\"status\":{", rounds);
+	const char *comma = "";
+	for (int i = 0; i < 512; i++)
+		if (churn_status[i] != 0) {
+			printf("%s\"%s\":%" PRIu64, comma, tent_status_name((tent_status)-i), churn_status[i]);
+			comma = ",";
+		}
+	printf("}}\n");
+	return rounds > 0 ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
 	const char *dir = NULL;
 	double seconds = 5;
+	int memfd = -1;
 	struct mover m = { .block_bytes = 65536, .depth = 16, .seed = 1, .deadline_ns = 20 * NS_PER_S };
 	int o;
 	if (argc < 3) {
 		fprintf(stderr, "usage: mover serve NAME BYTES | move REF (see the head of mover.c)\n");
 		return 2;
 	}
-	while ((o = getopt(argc - 1, argv + 1, "r:t:b:d:s:m:o")) != -1) {
+	while ((o = getopt(argc - 1, argv + 1, "r:t:b:d:s:m:q:f:o")) != -1) {
 		switch (o) {
 		case 'r': dir = optarg; break;
 		case 't': seconds = atof(optarg); break;
@@ -309,6 +431,8 @@ int main(int argc, char **argv)
 		case 'd': m.depth = (uint32_t)strtoul(optarg, NULL, 0); break;
 		case 's': m.seed = strtoull(optarg, NULL, 0); break;
 		case 'm': m.deadline_ns = strtoull(optarg, NULL, 0) * 1000000; break;
+		case 'q': m.pace_ns = NS_PER_S / strtoull(optarg, NULL, 0); break;
+		case 'f': memfd = atoi(optarg); break;
 		case 'o': m.flags = TENT_REQUEST_AT_MOST_ONCE; break;
 		default: return 2;
 		}
@@ -316,10 +440,12 @@ int main(int argc, char **argv)
 	char **rest = argv + 1 + optind;
 	signal(SIGTERM, on_signal);
 	signal(SIGINT, on_signal);
+	if (strcmp(argv[1], "churn") == 0 && rest[0] != NULL)
+		return churn(dir, rest[0], m.seed);
 	m.ctx = attach(dir);
 	m.rng = m.seed;
 	if (strcmp(argv[1], "serve") == 0 && rest[0] != NULL && rest[1] != NULL)
-		return serve(m.ctx, rest[0], strtoull(rest[1], NULL, 0));
+		return serve(m.ctx, rest[0], strtoull(rest[1], NULL, 0), memfd);
 	if (strcmp(argv[1], "move") == 0 && rest[0] != NULL)
 		return move(&m, rest[0], seconds);
 	fprintf(stderr, "mover: what shall be done?\n");

@@ -41,11 +41,11 @@ def free_port(family=socket.AF_INET, address="127.0.0.1"):
 class Process:
     """A child with its output in a file. kill() is SIGKILL."""
 
-    def __init__(self, args, log, env=None):
+    def __init__(self, args, log, env=None, pass_fds=()):
         self.args, self.log = args, log
         with open(log, "ab") as out:
             self.p = subprocess.Popen(args, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                                      env={**os.environ, **(env or {})})
+                                      pass_fds=pass_fds, env={**os.environ, **(env or {})})
 
     @property
     def pid(self):

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kill storm: two hosts under a verified load of every kind, and somebody who keeps killing one of them. The load and
+what it may never see stand here; which kills, and when, in storm_test.py and soak.py."""
+import bisect
+import json
+import os
+import random
+import re
+import resource
+import signal
+import sys
+import time
+
+from pair import BIN, BUILD, SLOW, Process, World, wait_for
+
+BIN["noter"] = os.path.join(BUILD, "tests/integration/noter")
+SEGMENT = 4 << 20
+GUARDS = 2 * 65536
+NOTER_BYTES = 4096 + 16 * 3 * 32768
+HEAL_S = 2.0
+HOOK_DEF = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../common/hook.def")
+
+
+def seed_of_run():
+    seed = int(os.environ.get("TENT_TEST_SEED") or int.from_bytes(os.urandom(4), "little"))
+    print(f"seed {seed} (TENT_TEST_SEED={seed} plays the same moments again)", flush=True)
+    return seed
+
+
+def hook_names():
+    """Every fault point of the table; the prefix of a name says whose it is."""
+    with open(HOOK_DEF, encoding="utf-8") as f:
+        return re.findall(r"^HOOK\((\w+),", f.read(), re.M)
+
+
+class Load:
+    """One application: how to start it (again), and what its output says. Output is read once, as it grows."""
+
+    def __init__(self, world, host, name, args, memfd=-1):
+        self.world, self.host, self.name, self.memfd = world, host, name, memfd
+        self.args, self.p, self.starts, self.killed = args, None, 0, False
+        self.ok, self.lines, self.summaries, self.bad = [], {}, [], []
+        self.at, self.rest = 0, b""
+
+    def start(self, env=None):
+        self.poll()
+        log = os.path.join(self.world.dir, f"{self.name}.log")
+        args = [str(a(self.starts)) if callable(a) else str(a) for a in self.args]
+        self.starts += 1
+        self.killed = False
+        self.p = Process(args, log, env, pass_fds=[self.memfd] if self.memfd >= 0 else [])
+        self.world.others.append(self.p)
+
+    def kill(self):
+        self.killed = True
+        self.p.kill()
+
+    def poll(self):
+        if self.p is None:
+            return
+        with open(self.p.log, "rb") as f:
+            f.seek(self.at)
+            text = self.rest + f.read()
+            self.at = f.tell()
+        whole, _, self.rest = text.rpartition(b"\n")
+        for line in whole.decode(errors="replace").splitlines():
+            word = line.split(" ", 1)[0]
+            if word == "ok":
+                self.ok.append(int(line[3:]))
+            elif word in ("got", "sent", "lost", "maybe"):
+                self.lines.setdefault(word, []).append(line[len(word) + 1:])
+            elif line.startswith("{"):
+                self.summaries.append(json.loads(line))
+            elif "WRONG" in line or "WITHOUT ITS DATA" in line or "OVERWRITTEN" in line or "Sanitizer" in line:
+                self.bad.append(line)
+            elif word in ("RUNNING", "READY"):
+                self.lines.setdefault(word, []).append(line)
+
+    def ok_after(self, t_ns):
+        self.poll()
+        i = bisect.bisect_right(self.ok, t_ns)
+        return self.ok[i] if i < len(self.ok) else None
+
+    def count(self, word):
+        self.poll()
+        return len(self.lines.get(word, []))
+
+
+class Storm:
+    """with Storm(seed) as s: the world with its load. s.kill(victim) ... s.finish()."""
+
+    def __init__(self, seed, extra=None, rate=400, apps=None):
+        self.rnd = random.Random(seed)
+        self.rate, self.apps = rate, apps
+        self.extra = extra or {}
+        self.healed_s, self.kills, self.loads, self.servers, self.memfds = [], {}, [], [], []
+        self.receiver_kills = 0
+
+    def __enter__(self):
+        self.w = World(extra={"log/level": "info", **self.extra}, keep_logs=6000)
+        self.w.__enter__()
+        try:
+            self._start_load()
+        except BaseException:
+            self.w.__exit__(*sys.exc_info())
+            raise
+        return self
+
+    def __exit__(self, *what):
+        if what[0] is not None:
+            print(f"kills so far {self.kills}", file=sys.stderr)
+        r = self.w.__exit__(*what)
+        for fd in self.memfds:
+            os.close(fd)
+        return r
+
+    # ---- load
+
+    def _memfd(self, size):
+        fd = os.memfd_create("storm", os.MFD_ALLOW_SEALING)
+        os.ftruncate(fd, size)
+        self.memfds.append(fd)
+        return fd
+
+    def _serve(self, host, name, program="mover"):
+        fd = self._memfd(SEGMENT + GUARDS if program == "mover" else NOTER_BYTES)
+        verb = ["serve", name, SEGMENT] if program == "mover" else ["recv", name]
+        load = Load(self.w, host, f"{program}-{name}-{host.name}", [BIN[program], *verb, "-r", host.run, "-f", fd], fd)
+        self.servers.append(load)
+        load.start()
+        wait_for(f"{load.name} published", lambda: load.count("READY") > 0)
+
+    def _move(self, host, name, refs, *args):
+        """A restarted mover takes the next segment: what its predecessor sent may still be on its way to the one before."""
+        self.loads.append(Load(self.w, host, name, [BIN["mover"], "move", lambda n: refs[n % len(refs)], "-r", host.run, "-t", 100000,
+                                                    "-q", self.rate, "-s", lambda n: 7 * n + len(self.loads), *args]))
+
+    def _start_load(self):
+        a, b = self.w.a, self.w.b
+        for name in ("kv-0", "kv-1"):
+            self._serve(b, name)
+        for name in ("back-0", "back-1"):
+            self._serve(a, name)
+        for name in ("own-0", "own-1"):
+            self._serve(a, name)
+        self._serve(b, "notes", "noter")
+        self._move(a, "tcp-a", ["b/kv-0", "b/kv-1"], "-b", 65536, "-d", 8)
+        self._move(b, "tcp-b", ["a/back-0", "a/back-1"], "-b", 196608, "-d", 8, "-o")
+        self._move(a, "shm-a", ["own-0", "own-1"], "-b", 131072, "-d", 8)
+        self.loads.append(Load(self.w, a, "noter-a", [BIN["noter"], "send", "b/notes", "-r", a.run, "-q", 50,
+                                                      "-s", lambda n: n]))
+        for host, ref in ((a, "b/kv-0"), (b, "a/back-0")):
+            self.loads.append(Load(self.w, host, f"churn-{host.name}", [BIN["mover"], "churn", ref, "-r", host.run, "-s", host.name == "b"]))
+        for load in self.loads:
+            load.start()
+        self.wait_ok(time.monotonic_ns(), "the load runs", 30)
+
+    def everyone(self):
+        return [*self.loads, *self.servers]
+
+    def check_alive(self):
+        for load in self.everyone():
+            load.poll()
+            assert load.bad == [], (load.name, load.bad)
+            assert load.killed or load.p.alive(), f"{load.name} ended: {load.p.p.returncode}\n{load.p.text()[-3000:]}"
+        for h in self.w.hosts:
+            for which, p in h.procs.items():
+                assert p.alive(), f"{h.name}: {which} died: {p.p.returncode}\n{p.text()[-4000:]}"
+
+    def wait_ok(self, t_ns, what, seconds=10.0):
+        """Every load completed something after t_ns: {load: seconds it took}. Time during which this process itself did not
+        run is not held against them: the machine stood still."""
+        end, looked, stood = time.monotonic() + seconds * SLOW, time.monotonic(), 0.0
+        while True:
+            self.check_alive()
+            slow = [load.name for load in self.loads if load.ok_after(t_ns) is None]
+            if not slow:
+                return {load.name: (load.ok_after(t_ns) - t_ns) / 1e9 - stood for load in self.loads}
+            assert time.monotonic() < end + stood, f"{what}: nothing completed after it by {slow}"
+            time.sleep(0.02)
+            now = time.monotonic()
+            stood += max(0.0, now - looked - 0.15)
+            looked = now
+
+    # ---- kills
+
+    def kill(self, victim, down_s=0.0, env=None):
+        """Kill it now, start it again, wait until everybody goes on. victim: (host name, "dataplane" ...) or a load's name."""
+        p = self._find(victim)
+        p.kill()
+        time.sleep(down_s)
+        self.restart(victim, env)
+        self.heal(victim)
+
+    def _find(self, victim):
+        if isinstance(victim, tuple):
+            return getattr(self.w, victim[0]).procs[victim[1]]
+        return next(load for load in self.everyone() if load.name == victim)
+
+    def restart(self, victim, env=None):
+        self.kills[victim] = self.kills.get(victim, 0) + 1
+        self.receiver_kills += victim in (("b", "dataplane"), "noter-notes-b")
+        self.restart_ns = time.monotonic_ns()
+        if isinstance(victim, tuple):
+            getattr(self.w, victim[0]).start(victim[1], env)
+        else:
+            self._find(victim).start(env)
+
+    def heal(self, victim):
+        took = self.wait_ok(self.restart_ns, f"healed after {victim}")
+        worst = max(took, key=took.get)
+        self.healed_s.append((took[worst], victim, worst))
+        assert took[worst] < HEAL_S * SLOW, f"{victim}: {worst} went on only {took[worst]:.2f} s after the restart: {took}"
+
+    # ---- the end
+
+    def usage(self):
+        """What the daemons hold now: {(host, which): (pid, fds, threads, anonymous KiB)}."""
+        found = {}
+        for h in self.w.hosts:
+            for which, p in h.procs.items():
+                with open(f"/proc/{p.pid}/status", encoding="ascii") as f:
+                    status = dict(line.split(":", 1) for line in f)
+                found[(h.name, which)] = (p.pid, len(os.listdir(f"/proc/{p.pid}/fd")), int(status["Threads"]),
+                                          int(status["RssAnon"].split()[0]))
+        return found
+
+    def rest(self):
+        """Stop the load, wait until nothing of it is left, and say what the daemons hold then."""
+        self.check_alive()
+        for load in self.loads:
+            rc = load.p.stop(120)
+            load.poll()
+            assert rc == 0, f"{load.name}: exit {rc}\n{load.p.text()[-3000:]}"
+        for load in self.servers:
+            assert load.p.stop(30) == 0, f"{load.name}\n{load.p.text()[-3000:]}"
+            load.poll()
+        for h in self.w.hosts:
+            wait_for(f"{h.name}: everything was given back", lambda h=h: self._is_base(h))
+        return self.usage()
+
+    def go_on(self):
+        for load in self.servers:
+            load.start()
+            wait_for(f"{load.name} published", lambda load=load: load.count("READY") == load.starts)
+        for load in self.loads:
+            load.start()
+        self.wait_ok(time.monotonic_ns(), "the load runs again", 30)
+
+    def finish(self):
+        """Stop the load and look at what is left of it. What the daemons hold at rest is returned."""
+        usage = self.rest()
+        self._judge_movers()
+        self._judge_notes()
+        for h in self.w.hosts:
+            r = h.tentctl("verify")
+            assert r.returncode == 0, r.stdout + r.stderr
+            self._judge_files(h)
+        total = sum(self.kills.values())
+        slowest = max(self.healed_s, default=(0, "", ""))
+        mean = sum(s for s, _, _ in self.healed_s) / max(1, len(self.healed_s))
+        print(f"  {total} kills, healed in {mean:.2f} s on average, slowest {slowest}")
+        print("  " + ", ".join(f"{v if isinstance(v, str) else '/'.join(v)} {n}" for v, n in self.kills.items()), flush=True)
+        return usage
+
+    def _is_base(self, host):
+        d = host.tentctl_json("status")["data_plane"]
+        left = {k: d[k] for k in ("clients", "qps", "memories", "segments", "remotes") if d[k] != 0}
+        return left == {} and host.metric("tent_logical_requests_inflight") == 0
+
+    def _judge_movers(self):
+        for load in self.loads:
+            load.poll()
+            assert load.bad == [], (load.name, load.bad)
+            last = load.summaries[-1]
+            print(f"  {load.name}: {last}")
+            for field in ("wrong", "stray", "lost") if "writes" in last else ("stray", "missing") if "sent" in last else ():
+                assert last[field] == 0, (load.name, last)
+
+    def _judge_notes(self):
+        send = next(load for load in self.loads if load.name == "noter-a")
+        recv = next(load for load in self.servers if load.name == "noter-notes-b")
+        got = recv.lines.get("got", [])
+        seen = set(got)
+        assert len(seen) == len(got), f"doubled notices: {sorted(n for n in seen if got.count(n) > 1)[:5]}"
+        ghosts = seen & set(send.lines.get("lost", []))
+        assert not ghosts, f"canceled notices that arrived: {sorted(ghosts)[:5]}"
+        missing = set(send.lines.get("sent", [])) - seen
+        print(f"  notices: {len(got)} arrived, {len(missing)} completed and not seen, {send.count('maybe')} maybe, {send.count('lost')} canceled")
+        assert self.receiver_kills > 0 or not missing, f"completed notices that never arrived: {sorted(missing)[:5]}"
+
+    def _judge_files(self, host):
+        names = sorted(os.listdir(host.run))
+        telemetry = [n for n in names if n.endswith(".tele")]
+        known = {"attach.sock", "link.ipc", "bus.ipc", "http.port", "dataplane.lock", "controlplane.lock"}
+        assert 1 <= len(telemetry) <= 2, names
+        assert set(names) - set(telemetry) <= known, names
+
+
+def same_after(before, after, fds=8, kib=2048):
+    """Who survived all of it holds, at rest, no more than before: fds may differ by the lanes that are kept open."""
+    for who, (pid, fd_cnt, threads, rss) in before.items():
+        pid2, fd2, threads2, rss2 = after[who]
+        if pid != pid2:
+            continue
+        print(f"  {who}: fds {fd_cnt} -> {fd2}, threads {threads} -> {threads2}, anonymous memory {rss} -> {rss2} KiB")
+        assert fd2 <= fd_cnt + fds and threads2 == threads, (who, before[who], after[who])
+        assert rss2 <= rss + kib * SLOW, (who, before[who], after[who])
+
+
+def limit_cores():
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
