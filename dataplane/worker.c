@@ -190,7 +190,8 @@ static void idle(struct dp_worker *w)
 	}
 	publish(w);
 	arm(w, true);
-	shr_doorbell_arm_fence(); /* [D1] [D3] armed before the re-check */
+	/* [D1] [D3] full: armed = 1 is visible before the re-check reads rings and mailbox. */
+	shr_doorbell_arm_fence();
 	bool blocked;
 	if (!something_waits(w, &blocked)) {
 		uint64_t before = w->now_ns;
@@ -448,7 +449,8 @@ tn_status dp_worker_post(struct dp_worker *w, const struct dp_cmd *cmd)
 {
 	if (!shr_mailbox_push(&w->cmds, cmd))
 		return TN_AGAIN;
-	shr_doorbell_publish_fence(); /* [D3] published before armed is read */
+	/* [D3] full: the command is visible before armed is read. */
+	shr_doorbell_publish_fence();
 	if (shr_doorbell_is_armed(&w->armed))
 		(void)!write(w->wake.fd, &(uint64_t){ 1 }, sizeof(uint64_t));
 	return TN_OK;

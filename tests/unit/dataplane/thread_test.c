@@ -211,7 +211,7 @@ static void test_busy_mode(void)
 TN_TEST_MAIN("thread",
 	{ "one request at a time, the application sleeps", test_traffic },
 	{ "many requests in flight", test_depth },
-	{ "an idle worker sleeps and wakes", test_idle_cost },
+	{ "an idle worker sleeps, wakes by ring and command, and is joined [D3] [W1]", test_idle_cost },
 	{ "a sleeping worker keeps deadlines", test_timer },
 	{ "a ring blocked by untaken completions recovers", test_blocked_ring },
 	{ "busy mode", test_busy_mode },
