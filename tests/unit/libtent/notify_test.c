@@ -63,7 +63,7 @@ static void the_inbox_is_bounded_and_can_be_watched(void)
 	CU_ASSERT_EQUAL(c.reason, TN_REASON_QUEUE_FULL);
 	CU_ASSERT_EQUAL(poll(&p, 1, 5000), 1);
 	for (unsigned i = 0; i < STANDIN_NOTE_INBOX; i++)
-		CU_ASSERT_EQUAL(tent_note_recv(a.ctx, &note, 0), TENT_OK);
+		CU_ASSERT_EQUAL(tent_note_recv(a.ctx, &note, TN_NS_PER_S), TENT_OK);
 	CU_ASSERT_EQUAL(tent_note_recv(a.ctx, &note, 0), TENT_AGAIN);
 	CU_ASSERT_EQUAL(poll(&p, 1, 0), 0);
 	rig_wait_for(&r.ctl->acks, STANDIN_NOTE_INBOX);
