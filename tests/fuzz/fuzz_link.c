@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a control plane may say about peers and segments: whatever comes in, a table entry that was accepted is sound. */
+ * What a control plane may say about peers and segments: whatever comes in, a table entry that was accepted is
+ * sound. */
 #include <stdlib.h>
 
 #include "common/assert.h"

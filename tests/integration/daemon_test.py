@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The life of one data plane alone: start, refusals with their exit codes, work without a control plane, drain, death and
-successor."""
+"""The life of one data plane alone: start, refusals with their exit codes, work without a control plane, drain, death
+and successor."""
 import glob
 import os
 import subprocess

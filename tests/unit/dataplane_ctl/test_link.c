@@ -122,7 +122,8 @@ static tn_status ask(const char *type, const char *body)
 }
 
 #define ATTACHED \
-	"{\"self\":\"" SELF "\",\"control_session\":\"" SESSION "\",\"peers\":[{\"index\":0,\"name\":\"b\",\"id\":\"" PEER_ID "\"}]}"
+	"{\"self\":\"" SELF "\",\"control_session\":\"" SESSION "\"," \
+	"\"peers\":[{\"index\":0,\"name\":\"b\",\"id\":\"" PEER_ID "\"}]}"
 #define PEER(session) \
 	"{\"name\":\"b\",\"index\":0,\"id\":\"" PEER_ID "\",\"session\":\"" session "\",\"ticket\":\"" TICKET \
 	"\",\"frame_bytes\":65536,\"endpoints\":[{\"transport\":\"rdma\",\"address\":\"x\"}," \
