@@ -49,7 +49,7 @@ static bool rx_possible(const struct dp_lane *l)
 /* Headers that were read ahead while there was no room for them. */
 static bool rx_parked(const struct dp_lane *l)
 {
-	return l->rx_left == 0 && l->rx_have >= l->side->rx_hdr_bytes && l->side->rx_room(l);
+	return l->greeted && l->rx_left == 0 && l->rx_have >= l->side->rx_hdr_bytes && l->side->rx_room(l);
 }
 
 void dp_lane_kick(struct dp_lane *l)

@@ -59,7 +59,7 @@ static void ask_refresh(struct dp_path *p, tn_status why, bool hold)
 		dp_worker_peer_refresh(s->base.worker, p->peer_index);
 		p->refresh_ns = now + backoff(s, ++p->refresh_cnt, REFRESH_MIN_NS, REFRESH_MAX_NS);
 	}
-	if (p->hold)
+	if (p->hold && s->base.up)
 		dp_stream_timer(s, p->refresh_ns);
 }
 

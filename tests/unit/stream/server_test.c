@@ -347,6 +347,35 @@ static void bad_greeting(size_t off, uint8_t value, enum dp_frame_error expected
 	rig_memory_free(&near);
 }
 
+/* An answer that comes in pieces is waited for without work in between. */
+static void test_slow_greeting(void)
+{
+	struct rig_attempt ra;
+	uint8_t bytes[DP_HELLO_BYTES];
+	begin();
+	struct rig_memory near = rig_memory(256, 0);
+	struct dp_remote *remote = rig_remote(segment);
+	rig_attempt(&ra, TN_OP_WRITE, remote, 0, near.base, 256);
+	rig_submit(&ra);
+	rig_steps(5);
+	int k = mem_next_unaccepted();
+	mem.link[k].accepted = true;
+	mem_pull(k, 1, bytes, sizeof bytes);
+	struct dp_hello_answer a = { .version = 1, .session = rig.b.session, .frame_bytes = 4096, .path_epoch = 1 };
+	dp_hello_answer_encode(&a, bytes);
+	for (size_t i = 0; i < DP_HELLO_ANSWER_BYTES; i++) {
+		CU_ASSERT_EQUAL(mem_waiting(k, 1), 0);
+		mem_push(k, 1, bytes + i, 1);
+		rig_steps(5);
+		CU_ASSERT(!rig.a.t->ops->busy(rig.a.t));
+	}
+	CU_ASSERT_EQUAL(mem_waiting(k, 1), DP_FRAME_REQ_BYTES + 256u);
+	rig.a.t->ops->cancel(rig.a.t, &ra.a);
+	end();
+	free(remote);
+	rig_memory_free(&near);
+}
+
 static void test_bad_greetings(void)
 {
 	bad_greeting(0, 'H', DP_FRAME_BAD_MAGIC);
@@ -524,6 +553,7 @@ TN_TEST_MAIN("stream server and hostile peers",
 	{ "request ids", test_server_id_runs },
 	{ "bad answers", test_client_errors },
 	{ "unasked answer", test_unasked_answer },
+	{ "slow greeting", test_slow_greeting },
 	{ "bad greetings", test_bad_greetings },
 	{ "epochs", test_epochs },
 	{ "incarnations", test_incarnations },
