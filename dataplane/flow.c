@@ -179,8 +179,9 @@ uint32_t dp_flow_dispatch(struct dp_worker *w)
 		const struct dp_remote *remote = dp_view_remote_slot(&w->view, o->remote)->obj;
 		if (remote->lost) {
 			dp_admission_drop(&w->admission, o, w->now_ns, TN_ADMISSION_END_CANCEL);
+			bool stale = remote->lost_status == TN_STALE;
 			dp_owner_end(w, o, TN_OUTCOME_FAILED, remote->lost_status, TN_PHASE_METADATA,
-				     remote->lost_status == TN_STALE ? TN_REASON_STALE_GENERATION : TN_REASON_UNAVAILABLE);
+				     stale ? TN_REASON_STALE_GENERATION : TN_REASON_UNAVAILABLE);
 			done++;
 			continue;
 		}

@@ -8,8 +8,8 @@
 #include "common/assert.h"
 #include "dataplane/worker_state.h"
 
-/* Numbers of notices: CLOCK_MONOTONIC ns (raised where two fall together) in the upper 58 bits, the worker below. So they
- * increase strictly per worker, and between the workers of a session in the order of sending. */
+/* Numbers of notices: CLOCK_MONOTONIC ns (raised where two fall together) in the upper 58 bits, the worker below. So
+ * they increase strictly per worker, and between the workers of a session in the order of sending. */
 static uint64_t next_seq(struct dp_worker *w)
 {
 	w->note_clock = TN_MAX(w->note_clock + 1, w->now_ns);
@@ -84,7 +84,8 @@ static tn_status send_local(struct dp_worker *w, struct dp_request *r, const str
 	if (!note)
 		return TN_NO_MEMORY;
 	*note = (struct dp_note_in){
-		.sender_session = w->env->session, .seq = next_seq(w), .uid = r->qp->cfg.client_uid, .len = r->sqe.note_len,
+		.sender_session = w->env->session, .seq = next_seq(w), .uid = r->qp->cfg.client_uid,
+		.len = r->sqe.note_len,
 	};
 	if (r->sqe.note_len)
 		memcpy(note->payload, r->note, r->sqe.note_len);
@@ -119,7 +120,8 @@ static bool send_one(struct dp_worker *w, struct dp_request *r)
 		return true;
 	}
 	const struct dp_remote *remote = dp_view_remote_slot(&w->view, r->sqe.segment)->obj;
-	tn_status s = remote->lost ? remote->lost_status : remote->local ? send_local(w, r, remote) : send_remote(w, r, remote);
+	tn_status s = remote->lost ? remote->lost_status :
+		      remote->local ? send_local(w, r, remote) : send_remote(w, r, remote);
 	if (s == TN_AGAIN)
 		return false;
 	if (s == TN_OK) {
@@ -156,8 +158,8 @@ void dp_note_done(struct dp_worker *w, struct dp_request *r, tn_status status, u
 void dp_notice_end(struct dp_worker *w, struct dp_request *r, enum tn_outcome outcome)
 {
 	bool timeout = outcome == TN_OUTCOME_TIMEOUT;
-	/* A local notice on its way is found again by number, or not at all; a transport is told to forget its pointer, or
-	 * keeps it until it is done. */
+	/* A local notice on its way is found again by number, or not at all; a transport is told to forget its pointer,
+	 * or keeps it until it is done. */
 	bool sent = r->state == DP_REQUEST_RUNNING && r->note_transport != TN_TRANSPORT_SHM;
 	if (sent) {
 		struct dp_transport *t = w->selector.by_kind[r->note_transport];
@@ -178,7 +180,8 @@ void dp_notice_verdict(struct dp_worker *w, uint64_t token, tn_status verdict)
 	if (kind == TN_TRANSPORT_SHM) {
 		struct dp_request *r = dp_request_by_serial(&w->pools, token & ((UINT64_C(1) << 56) - 1));
 		if (r && r->sqe.opcode == SHR_OP_NOTIFY && r->state == DP_REQUEST_RUNNING)
-			dp_note_done(w, r, verdict == TN_AGAIN ? TN_LIMIT : verdict, TN_PHASE_NOTIFY, reason_of(verdict));
+			dp_note_done(w, r, verdict == TN_AGAIN ? TN_LIMIT : verdict, TN_PHASE_NOTIFY,
+				     reason_of(verdict));
 		return;
 	}
 	for (uint32_t i = 0; i < w->transport_cnt; i++) {

@@ -94,7 +94,8 @@ static struct dp_transport *select_transport(struct dp_worker *w, struct dp_owne
 	if (t)
 		return t;
 	/* Nothing registered can ever serve it, or everything that could is down now. */
-	*res_out = failure(o->candidate_cnt == 0 ? TN_UNSUPPORTED : TN_PEER_DOWN, TN_PHASE_SELECTION, TN_REASON_UNAVAILABLE);
+	tn_status status = o->candidate_cnt == 0 ? TN_UNSUPPORTED : TN_PEER_DOWN;
+	*res_out = failure(status, TN_PHASE_SELECTION, TN_REASON_UNAVAILABLE);
 	o->candidate = 0;
 	dp_stats_selection_failed(&w->stats, first_request(o), o, w->now_ns);
 	return NULL;
@@ -302,7 +303,7 @@ void dp_owner_failed(struct dp_worker *w, struct dp_owner *o, const struct dp_re
 			owner_wait(w, o, DP_WAIT_BACKOFF, delay);
 			return;
 		case DP_ACTION_REFRESH_REMOTE:
-			if (o->outdated) { /* the refusal is about the version before; a newer one than ours may never come */
+			if (o->outdated) { /* the refusal is about the version before: the newer one is here already */
 				owner_wait(w, o, DP_WAIT_BACKOFF, 0);
 				return;
 			}

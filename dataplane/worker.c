@@ -85,7 +85,8 @@ static void publish(struct dp_worker *w)
 	tn_store_relaxed32(&b->batches, w->pools.batches.live);
 	tn_store_relaxed32(&b->lanes, lanes);
 	tn_store_relaxed32(&b->transports_up, up);
-	tn_gauge_set(&w->stats.m, TN_G1(WORKER_LAST_PROGRESS_TIMESTAMP_SECONDS, TN_WORKER_KIND_PROGRESS), w->last_work_ns);
+	tn_gauge_set(&w->stats.m, TN_G1(WORKER_LAST_PROGRESS_TIMESTAMP_SECONDS, TN_WORKER_KIND_PROGRESS),
+		     w->last_work_ns);
 	dp_stats_follow_switch(&w->stats);
 	w->last_publish_ns = w->now_ns;
 }
@@ -324,7 +325,9 @@ static tn_status make_parts(struct dp_worker *w, uint64_t seed)
 	    (s = dp_pools_init(&w->pools, w->index, requests, NOTE_BUFFERS)) != TN_OK ||
 	    (s = dp_heap_init(&w->deadlines, requests, offsetof(struct dp_request, timer_slot))) != TN_OK ||
 	    (s = dp_heap_init(&w->retries, requests, offsetof(struct dp_owner, retry_slot))) != TN_OK ||
-	    (s = make_admission(w)) != TN_OK || (s = dp_poller_init(&w->poller)) != TN_OK || (s = make_mail(w)) != TN_OK)
+	    (s = make_admission(w)) != TN_OK ||
+	    (s = dp_poller_init(&w->poller)) != TN_OK ||
+	    (s = make_mail(w)) != TN_OK)
 		return s;
 	dp_completion_init(&w->completion, &w->pools, &w->deadlines, &w->view, &w->stats);
 	w->selector.m = &w->stats.m;
@@ -335,7 +338,8 @@ static tn_status make_parts(struct dp_worker *w, uint64_t seed)
 
 tn_status dp_worker_new(const struct dp_worker_env *env, uint32_t index, struct dp_worker **out)
 {
-	struct dp_worker *w = aligned_alloc(TN_CACHE_LINE, (sizeof *w + TN_CACHE_LINE - 1) / TN_CACHE_LINE * TN_CACHE_LINE);
+	/* Its size is a multiple of its alignment, as aligned_alloc wants: the mailboxes in it are cache-aligned. */
+	struct dp_worker *w = aligned_alloc(_Alignof(struct dp_worker), sizeof *w);
 	if (!w)
 		return TN_NO_MEMORY;
 	memset(w, 0, sizeof *w);

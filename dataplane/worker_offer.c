@@ -10,8 +10,15 @@
 /* A refresh that was asked for is not asked again within this time. */
 #define ASK_AGAIN_NS (500 * TN_NS_PER_MS)
 
-const struct dp_segment *dp_worker_segment(const struct dp_worker *w, tn_handle h) { return dp_view_segment(&w->view, h); }
-const struct dp_peer *dp_worker_peer(const struct dp_worker *w, uint32_t index) { return dp_view_peer(&w->view, index); }
+const struct dp_segment *dp_worker_segment(const struct dp_worker *w, tn_handle h)
+{
+	return dp_view_segment(&w->view, h);
+}
+
+const struct dp_peer *dp_worker_peer(const struct dp_worker *w, uint32_t index)
+{
+	return dp_view_peer(&w->view, index);
+}
 
 const struct dp_buffer *dp_worker_registration(const struct dp_worker *w, uint64_t registration,
 					       const struct dp_segment **segment_out)
@@ -72,7 +79,11 @@ tn_status dp_worker_poll_add(struct dp_worker *w, struct dp_pollable *p, uint32_
 	return dp_poller_add(&w->poller, p, events, true);
 }
 
-void dp_worker_poll_mod(struct dp_worker *w, struct dp_pollable *p, uint32_t events) { dp_poller_mod(&w->poller, p, events); }
+void dp_worker_poll_mod(struct dp_worker *w, struct dp_pollable *p, uint32_t events)
+{
+	dp_poller_mod(&w->poller, p, events);
+}
+
 void dp_worker_poll_del(struct dp_worker *w, struct dp_pollable *p) { dp_poller_del(&w->poller, p, true); }
 
 uint64_t dp_worker_now(const struct dp_worker *w) { return w->now_ns; }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What one worker owns: the parts of its stages, side by side. Only the files that know the order of the stages include
- * this: worker.c (life and loop), flow.c and owner.c (the way of an owner through the stages), notice.c (the way of a notification)
- * and apply.c (commands). Stages never see it. */
+ * this: worker.c (life and loop), worker_offer.c (what transports may ask), flow.c and owner.c (the way of an owner
+ * through the stages), notice.c (the way of a notification) and apply.c (commands). Stages never see it. */
 #ifndef DP_WORKER_STATE_H
 #define DP_WORKER_STATE_H
 

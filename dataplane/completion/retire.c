@@ -7,8 +7,8 @@
 #include "common/assert.h"
 #include "dataplane/completion/cq_post.h"
 
-void dp_completion_init(struct dp_completion *c, struct dp_pools *pools, struct dp_heap *deadlines, struct dp_view *view,
-			struct dp_stats *stats)
+void dp_completion_init(struct dp_completion *c, struct dp_pools *pools, struct dp_heap *deadlines,
+			struct dp_view *view, struct dp_stats *stats)
 {
 	*c = (struct dp_completion){ .pools = pools, .deadlines = deadlines, .view = view, .stats = stats };
 	tn_list_init(&c->dirty);
@@ -75,7 +75,8 @@ static void count_terminal(struct dp_completion *c, const struct dp_request *r, 
 	if (t->outcome == TN_OUTCOME_COMPLETED) {
 		dp_tally_done(&c->stats->tally, &(struct dp_tally_done){
 			.latency_ns = latency_ns, .queue_wait_ns = t->dispatch_ns - r->ingress_ns,
-			.dispatch_ns = t->attempt_ns - t->dispatch_ns, .transport_ns = r->ingress_ns + latency_ns - t->attempt_ns,
+			.dispatch_ns = t->attempt_ns - t->dispatch_ns,
+			.transport_ns = r->ingress_ns + latency_ns - t->attempt_ns,
 			.bytes = r->sqe.length, .op = op, .kind = t->transport });
 		return;
 	}
@@ -93,10 +94,11 @@ static void count_terminal(struct dp_completion *c, const struct dp_request *r, 
 
 static struct shr_cqe_shm make_cqe(const struct dp_request *r, const struct dp_terminal *t, uint64_t latency_ns)
 {
+	uint64_t bytes = r->sqe.opcode == SHR_OP_NOTIFY ? r->sqe.note_len : r->sqe.length;
 	return (struct shr_cqe_shm){
 		.user_data = r->sqe.user_data,
 		.token = r->sqe.token,
-		.bytes = t->outcome == TN_OUTCOME_COMPLETED ? (r->sqe.opcode == SHR_OP_NOTIFY ? r->sqe.note_len : r->sqe.length) : 0,
+		.bytes = t->outcome == TN_OUTCOME_COMPLETED ? bytes : 0,
 		.request_id = r->request_id,
 		.latency_ns = latency_ns,
 		.status = t->status,
@@ -111,7 +113,8 @@ static struct shr_cqe_shm make_cqe(const struct dp_request *r, const struct dp_t
 	};
 }
 
-static void tell_events(struct dp_completion *c, const struct dp_request *r, const struct dp_terminal *t, uint64_t now_ns)
+static void tell_events(struct dp_completion *c, const struct dp_request *r, const struct dp_terminal *t,
+			uint64_t now_ns)
 {
 	struct dp_ending e = {
 		.status = t->status, .outcome = t->outcome, .phase = t->phase, .reason = t->reason,

@@ -30,8 +30,8 @@ struct dp_terminal {
 	uint64_t dispatch_ns, attempt_ns; /* when it left the queue, when its last attempt started; 0 = never */
 };
 
-void dp_completion_init(struct dp_completion *c, struct dp_pools *pools, struct dp_heap *deadlines, struct dp_view *view,
-			struct dp_stats *stats);
+void dp_completion_init(struct dp_completion *c, struct dp_pools *pools, struct dp_heap *deadlines,
+			struct dp_view *view, struct dp_stats *stats);
 
 /* Terminal edge of a READ or WRITE. Not busy: the request object is gone afterwards; busy: it is a ZOMBIE until
  * dp_release(). The caller has taken it off its owner's accounts but not off its list. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Building a queue pair's private half and its table of open batches. new/free: control thread; the rest: the worker. */
+ * Building a queue pair's private half, and its table of open batches. new/free: control thread; the rest: worker. */
 #include "dataplane/ingress/qp.h"
 
 #include <stdlib.h>

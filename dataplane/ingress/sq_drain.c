@@ -29,8 +29,8 @@ static bool copy_note(struct dp_qp *qp, struct dp_pools *pools, struct dp_reques
 	return true;
 }
 
-uint32_t dp_sq_drain(struct dp_qp *qp, struct dp_pools *pools, const struct dp_view *view, const struct dp_ingress_cfg *cfg,
-		     uint64_t now_ns, struct dp_drained *out, uint32_t max)
+uint32_t dp_sq_drain(struct dp_qp *qp, struct dp_pools *pools, const struct dp_view *view,
+		     const struct dp_ingress_cfg *cfg, uint64_t now_ns, struct dp_drained *out, uint32_t max)
 {
 	uint32_t avail, cnt = 0;
 	if (shr_sq_peek(&qp->sq, max, &avail) != TN_OK) {
@@ -47,7 +47,7 @@ uint32_t dp_sq_drain(struct dp_qp *qp, struct dp_pools *pools, const struct dp_v
 			shr_sq_prefetch(&qp->sq, cnt + 1);
 		tn_status status = dp_validate(view, cfg, qp, &r->sqe, now_ns, &r->deadline_ns);
 		if (status == TN_OK && r->sqe.note_len != 0 && qp->note_cnt >= qp->view.lay.note_slots)
-			status = TN_LIMIT; /* more payloads outstanding than slots exist: it reuses slots that are ours */
+			status = TN_LIMIT; /* more payloads out than slots exist: it reuses slots that are ours */
 		tn_status room = shr_cq_reserve(&qp->cq, slots_needed(&r->sqe, status));
 		if (room == TN_OK && status == TN_OK && r->sqe.opcode == SHR_OP_NOTIFY && !copy_note(qp, pools, r)) {
 			shr_cq_unreserve(&qp->cq, 1);

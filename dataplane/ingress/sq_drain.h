@@ -16,7 +16,7 @@ struct dp_drained { struct dp_request *request; tn_status status; };
 /* Takes up to `max` (<= DP_DRAIN_BATCH) entries and gives their slots back to the application; returns how many.
  * Takes fewer when completion slots, pool objects or notice buffers are short: the rest stays in the ring (back
  * pressure). A ring that breaks the rules sets qp->broken and gives nothing. */
-uint32_t dp_sq_drain(struct dp_qp *qp, struct dp_pools *pools, const struct dp_view *view, const struct dp_ingress_cfg *cfg,
-		     uint64_t now_ns, struct dp_drained *out, uint32_t max);
+uint32_t dp_sq_drain(struct dp_qp *qp, struct dp_pools *pools, const struct dp_view *view,
+		     const struct dp_ingress_cfg *cfg, uint64_t now_ns, struct dp_drained *out, uint32_t max);
 
 #endif

@@ -15,7 +15,7 @@ struct dp_ingress_cfg {
 };
 
 /* TN_OK with *deadline_out (absolute; the default for 0, cut to the farthest allowed), else why it is refused:
- * INVALID, RANGE, TOO_BIG (shape or size), STALE (handle), PERMISSION (rights), UNSUPPORTED (hint), CLOSED (draining). */
+ * INVALID, RANGE, TOO_BIG (shape or size), STALE (handle), PERMISSION (rights), UNSUPPORTED (hint), CLOSED (drains). */
 tn_status dp_validate(const struct dp_view *v, const struct dp_ingress_cfg *cfg, const struct dp_qp *qp,
 		      const struct shr_sqe_shm *sqe, uint64_t now_ns, uint64_t *deadline_out);
 

@@ -112,7 +112,8 @@ uint8_t *dp_note_new(struct dp_pools *p) { return slab_take(&p->notes); }
 
 void dp_request_free(struct dp_pools *p, struct dp_request *r)
 {
-	tn_assert_debug(r->timer_slot == DP_HEAP_NONE && !tn_list_linked(&r->owner_link) && !tn_list_linked(&r->qp_link));
+	tn_assert_debug(r->timer_slot == DP_HEAP_NONE);
+	tn_assert_debug(!tn_list_linked(&r->owner_link) && !tn_list_linked(&r->qp_link));
 	if (r->note)
 		slab_give(&p->notes, r->note);
 	dp_request_move(&p->states, r, DP_REQUEST_FREE);

@@ -43,7 +43,7 @@ void dp_batch_free(struct dp_pools *p, struct dp_batch *b);
 /* The next request id (also for a request that is refused before it gets an object). */
 TN_INLINE uint64_t dp_request_id_next(struct dp_pools *p) { return ++p->request_seq << 6 | p->worker; }
 
-/* A number that finds a living request again (24 bits of index, 32 of its id), and the request or NULL when it ended. */
+/* A number that finds a living request again (24 bits of index, 32 of its id); the request, or NULL when it ended. */
 uint64_t dp_request_serial(const struct dp_pools *p, const struct dp_request *r);
 struct dp_request *dp_request_by_serial(const struct dp_pools *p, uint64_t serial);
 

@@ -87,7 +87,7 @@ tn_status dp_view_segment_add(struct dp_view *v, const struct dp_segment *s)
 		return TN_LIMIT;
 	if (v->segments[i].obj)
 		return TN_EXISTS;
-	/* Growing the map is the one allocation that a command can cause; it doubles, so it happens a few times in a life. */
+	/* Growing the map is the one allocation that a command can cause; it doubles, so it happens rarely. */
 	uint32_t needed = v->registrations.cnt + s->buffer_cnt;
 	if (needed > v->registrations.capacity && tn_map_u64_reserve(&v->registrations, needed * 2) != TN_OK)
 		return TN_NO_MEMORY;
@@ -192,7 +192,8 @@ uint32_t dp_remote_buffer_at(const struct dp_remote *r, uint64_t off)
 		else
 			hi = mid;
 	}
-	bool inside = hi > lo && off >= r->buffers[lo].segment_off && off - r->buffers[lo].segment_off < r->buffers[lo].bytes;
+	bool inside = hi > lo && off >= r->buffers[lo].segment_off &&
+		      off - r->buffers[lo].segment_off < r->buffers[lo].bytes;
 	return inside ? lo : UINT32_MAX;
 }
 
@@ -206,6 +207,7 @@ uint32_t dp_segment_buffer_at(const struct dp_segment *s, uint64_t off)
 		else
 			hi = mid;
 	}
-	bool inside = hi > lo && off >= s->buffers[lo].segment_off && off - s->buffers[lo].segment_off < s->buffers[lo].bytes;
+	bool inside = hi > lo && off >= s->buffers[lo].segment_off &&
+		      off - s->buffers[lo].segment_off < s->buffers[lo].bytes;
 	return inside ? lo : UINT32_MAX;
 }

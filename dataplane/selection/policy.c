@@ -17,7 +17,8 @@ bool dp_policy_kind_serves(unsigned kind, bool local)
 static bool matches(const struct tn_config_policy *p, const struct dp_policy_query *q)
 {
 	return (p->priority == TN_CONFIG_ANY || p->priority == q->priority) &&
-	       (p->intent == TN_CONFIG_ANY || p->intent == q->intent) && q->bytes >= p->min_bytes && q->bytes <= p->max_bytes;
+	       (p->intent == TN_CONFIG_ANY || p->intent == q->intent) &&
+	       q->bytes >= p->min_bytes && q->bytes <= p->max_bytes;
 }
 
 static const struct tn_config_policy *find(const struct tn_config *cfg, const struct dp_policy_query *q)

@@ -87,8 +87,8 @@ static void emit_span(struct dp_stats *s, struct shr_event_shm *e, enum tn_reten
 	shr_event_write(&s->keep, e);
 }
 
-void dp_stats_request_end(struct dp_stats *s, const struct dp_request *r, const struct dp_ending *end, uint8_t failovers,
-			  bool child_kept)
+void dp_stats_request_end(struct dp_stats *s, const struct dp_request *r, const struct dp_ending *end,
+			  uint8_t failovers, bool child_kept)
 {
 	bool ok = end->outcome == TN_OUTCOME_COMPLETED;
 	uint64_t took = end->end_ns - end->start_ns;

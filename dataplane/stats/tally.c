@@ -39,7 +39,8 @@ void dp_tally_flush_wait(struct dp_tally *t)
 {
 	if (t->wait_cnt == 0)
 		return;
-	tn_hist_observe_n(t->m, TN_H2(ADMISSION_WAIT_US, TN_OWNER_KIND_USER, TN_ADMISSION_END_DISPATCH), t->wait_ns, t->wait_cnt);
+	tn_hist_observe_n(t->m, TN_H2(ADMISSION_WAIT_US, TN_OWNER_KIND_USER, TN_ADMISSION_END_DISPATCH), t->wait_ns,
+			  t->wait_cnt);
 	t->wait_cnt = 0;
 }
 

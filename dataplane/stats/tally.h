@@ -54,8 +54,9 @@ TN_INLINE void dp_tally_done(struct dp_tally *t, const struct dp_tally_done *d)
 {
 	const struct dp_tally_done *o = &t->done;
 	t->inflight[d->op]--;
-	bool same = d->latency_ns == o->latency_ns && d->queue_wait_ns == o->queue_wait_ns && d->dispatch_ns == o->dispatch_ns &&
-		    d->transport_ns == o->transport_ns && d->bytes == o->bytes && d->op == o->op && d->kind == o->kind;
+	bool same = d->latency_ns == o->latency_ns && d->queue_wait_ns == o->queue_wait_ns &&
+		    d->dispatch_ns == o->dispatch_ns && d->transport_ns == o->transport_ns && d->bytes == o->bytes &&
+		    d->op == o->op && d->kind == o->kind;
 	if (!same) {
 		dp_tally_flush_done(t);
 		t->done = *d;

@@ -55,7 +55,9 @@ static enum dp_reach shm_reach(const struct dp_transport *t, const struct dp_rem
 
 static tn_status refuse(struct dp_result *result, tn_status status, uint8_t reason)
 {
-	*result = (struct dp_result){ .status = status, .phase = TN_PHASE_SUBMIT, .reason = reason, .nothing_left = true };
+	*result = (struct dp_result){
+		.status = status, .phase = TN_PHASE_SUBMIT, .reason = reason, .nothing_left = true,
+	};
 	return status;
 }
 
@@ -119,8 +121,10 @@ static void finish_all(struct shm *s, struct dp_attempt **done, uint32_t cnt)
 		count_copies(s, a->op, TN_RESULT_SUCCESS, now_ns - a->start_ns, same);
 		same = 0;
 	}
-	for (uint32_t i = 0; i < cnt; i++)
-		dp_attempt_done(s->base.worker, done[i], &(struct dp_result){ .status = TN_OK, .bytes = done[i]->bytes });
+	for (uint32_t i = 0; i < cnt; i++) {
+		struct dp_result ok = { .status = TN_OK, .bytes = done[i]->bytes };
+		dp_attempt_done(s->base.worker, done[i], &ok);
+	}
 }
 
 static uint32_t shm_progress(struct dp_transport *t, uint64_t now_ns, uint32_t budget)
@@ -160,8 +164,8 @@ static void shm_cancel(struct dp_transport *t, struct dp_attempt *a)
 {
 	tn_list_unlink(&a->t_link);
 	struct dp_result res = {
-		.status = TN_CANCELED, .phase = TN_PHASE_POLL, .reason = TN_REASON_CANCELED, .nothing_left = a->t_done == 0,
-		.fenced = true, .bytes = a->t_done,
+		.status = TN_CANCELED, .phase = TN_PHASE_POLL, .reason = TN_REASON_CANCELED,
+		.nothing_left = a->t_done == 0, .fenced = true, .bytes = a->t_done,
 	};
 	count_copies(self(t), a->op, TN_RESULT_FAILURE, dp_worker_now(t->worker) - a->start_ns, 1);
 	dp_attempt_done(t->worker, a, &res);

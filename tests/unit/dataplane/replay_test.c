@@ -221,6 +221,28 @@ static void test_remote_set_quiesces(void)
 	free(old), free(newer);
 }
 
+/* Refused as stale because of a version that was replaced meanwhile: the newer one is used at once. */
+static void test_stale_version_replaced(void)
+{
+	struct rig g;
+	struct shr_cqe_shm c;
+	rig_open(&g, NULL, 0, script_only_tcp);
+	struct dp_remote *old = script_open_remote(&g, 1), *newer = script_remote(&g, 2);
+	script_set(&script_tcp, &hang, 1);
+	rig_submit(&g, script_sqe(SHR_OP_WRITE, 1, 0, 4096));
+	rig_steps(&g, 2);
+	uint64_t id = rig_post(&g, (struct dp_cmd){ .kind = DP_CMD_REMOTE_SET, .ptr = newer, .fd = -1 });
+	rig_steps(&g, 2);
+	struct script_step stale = fails(TN_STALE, TN_PHASE_METADATA, TN_REASON_STALE_GENERATION);
+	script_end(&script_tcp, 0, &stale.result);
+	rig_steps(&g, 3);
+	CU_ASSERT_EQUAL(g.acked, id);
+	CU_ASSERT_TRUE(rig_poll(&g, &c) && c.status == TN_OK && c.attempts == 2);
+	CU_ASSERT_EQUAL(g.event_cnt, 0); /* nobody was asked */
+	rig_close(&g);
+	free(old), free(newer);
+}
+
 static void test_peer_refresh(void)
 {
 	struct rig g;
@@ -352,6 +374,7 @@ TN_TEST_MAIN("replay",
 	{ "a stale descriptor is refreshed once", test_stale_refresh },
 	{ "a replaced descriptor quiesces", test_remote_set_quiesces },
 	{ "a refusal of a version already replaced", test_stale_of_old_version },
+	{ "a version that was replaced meanwhile", test_stale_version_replaced },
 	{ "a stale peer is refreshed", test_peer_refresh },
 	{ "memory busy, then released", test_late_cancel },
 	{ "fence and segment removal wait for the transport", test_fence_and_segment },
