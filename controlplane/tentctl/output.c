@@ -20,13 +20,13 @@ struct tctl_table {
 
 void tctl_print_json(const json_t *j)
 {
-	json_dumpf(j, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
+	json_dumpf(j, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9));
 	putchar('\n');
 }
 
 void tctl_print_json_line(const json_t *j)
 {
-	json_dumpf(j, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
+	json_dumpf(j, stdout, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9));
 	putchar('\n');
 	fflush(stdout);
 }
