@@ -44,11 +44,14 @@ static tn_status knock(struct question *q)
 	if (fd >= 0)
 		close(fd);
 	if (failed == EACCES || failed == EPERM)
-		return say(q, TN_PERMISSION, "%s belongs to another user: ask as the user of the daemons, or as root", q->path);
+		return say(q, TN_PERMISSION, "%s belongs to another user: ask as the user of the daemons, or as root",
+			   q->path);
 	if (failed != 0)
-		return say(q, TN_CONTROLPLANE_DOWN,
-			   "no control plane serves %s (%s): start tent-controlplane, or name its directory with -r or its "
-			   "configuration with -c", q->dir, failed == ENOENT ? "no socket" : strerror(failed));
+		return say(
+		    q, TN_CONTROLPLANE_DOWN,
+		    "no control plane serves %s (%s): start tent-controlplane, or name its directory with -r or its "
+		    "configuration with -c",
+		    q->dir, failed == ENOENT ? "no socket" : strerror(failed));
 	return TN_OK;
 }
 

@@ -29,7 +29,8 @@ static bool read_description(struct get *g)
 		case TCTL_CONTENT_HASHING:
 			break;
 		case TCTL_CONTENT_DAMAGED:
-			return tctl_pump_fail(p, TN_INVALID, "%s: the last put did not arrive intact; put it again", p->ref);
+			return tctl_pump_fail(p, TN_INVALID, "%s: the last put did not arrive intact; put it again",
+					      p->ref);
 		default:
 			return tctl_pump_fail(p, TN_NOT_FOUND, "%s is empty: nothing was put into it yet", p->ref);
 		}
@@ -51,9 +52,12 @@ static bool compare(struct get *g)
 	if (tctl_remote_trailer(p, &after) != TN_OK)
 		return tctl_pump_fail(p, TN_INVALID, "%s changed while it was read; nothing was written", p->ref);
 	if (after.sequence != g->before.sequence)
-		return tctl_pump_fail(p, TN_INVALID, "%s changed while it was read (a put ended meanwhile); get it again", p->ref);
-	return tctl_pump_fail(p, TN_INVALID, "%s does not match its published hash: a put into it is running, or one was broken "
-			      "off; nothing was written", p->ref);
+		return tctl_pump_fail(p, TN_INVALID,
+				      "%s changed while it was read (a put ended meanwhile); get it again", p->ref);
+	return tctl_pump_fail(p, TN_INVALID,
+			      "%s does not match its published hash: a put into it is running, or one was broken "
+			      "off; nothing was written",
+			      p->ref);
 }
 
 static bool fetch(struct get *g)

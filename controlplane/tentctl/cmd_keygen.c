@@ -25,7 +25,8 @@ static void print_key(const struct tctl *t, const struct tn_config *c, const cha
 		json_object_set(j, "peer", peer);
 		tctl_print_json(j);
 	} else {
-		printf("key file    %s\npublic key  %s\n\nin \"peers\" of the other host's configuration:\n", path, k->public_text);
+		printf("key file    %s\npublic key  %s\n\nin \"peers\" of the other host's configuration:\n", path,
+		       k->public_text);
 		tctl_print_json(peer);
 	}
 	json_decref(peer);
@@ -48,7 +49,8 @@ int tctl_cmd_keygen(struct tctl *t, int argc, char **argv)
 	const char *path = argc > 1 ? argv[1] : tn_config_str(c, TN_CFG_CONTROL_KEY_FILE);
 	tn_status s = show ? cp_keys_load(path, &k, err, sizeof err) : cp_keys_generate(path, &k, err, sizeof err);
 	if (s == TN_EXISTS)
-		return tctl_fail(t, s, "key file %s exists and was not touched; tentctl keygen --show prints its public half", path);
+		return tctl_fail(
+		    t, s, "key file %s exists and was not touched; tentctl keygen --show prints its public half", path);
 	if (s != TN_OK)
 		return tctl_fail(t, s, "%s", err);
 	print_key(t, c, path, &k);

@@ -19,14 +19,18 @@ static const char *heard_text(const json_t *peer)
 
 static void print_list(const json_t *list)
 {
-	static const char *const headings[] = { "NAME", "ADDRESS", "TICKET", "DATA", "UP", "LANES", "HEARD", "LANE-RTT", "ERROR" };
+	static const char *const headings[] = {"NAME",  "ADDRESS", "TICKET",   "DATA", "UP",
+					       "LANES", "HEARD",   "LANE-RTT", "ERROR"};
 	struct tctl_table *tb = tctl_table_new(TN_ARRAY_LEN(headings), headings);
 	size_t i;
 	json_t *p;
-	json_array_foreach(list, i, p)
-		tctl_table_row(tb, (const char *[]){ tctl_text(p, "name"), tctl_text(p, "address"), tctl_text(p, "ticket"),
-						     tctl_text(p, "transport"), tctl_text(p, "up"), tctl_text(p, "lanes"),
-						     heard_text(p), us_text(p, "control_lane_rtt_us"), tctl_text(p, "detail") });
+	json_array_foreach(list, i, p) {
+		tctl_table_row(tb, (const char *[]){
+			tctl_text(p, "name"), tctl_text(p, "address"), tctl_text(p, "ticket"),
+			tctl_text(p, "transport"),
+			tctl_text(p, "up"), tctl_text(p, "lanes"), heard_text(p), us_text(p, "control_lane_rtt_us"),
+			tctl_text(p, "detail") });
+	}
 	if (json_array_size(list) > 0)
 		tctl_table_print(tb, stdout);
 	else

@@ -21,7 +21,8 @@ struct publish_args {
 static int check_args(struct tctl *t, const struct publish_args *a, const char *name)
 {
 	if (!tn_name_valid(name))
-		return tctl_bad_usage(t, "\"%.200s\" is no segment name: 1 to 63 of A-Z a-z 0-9 . _ -, not starting with . or -", name);
+		return tctl_bad_usage(
+		    t, "\"%.200s\" is no segment name: 1 to 63 of A-Z a-z 0-9 . _ -, not starting with . or -", name);
 	if (a->file == NULL && a->size == UINT64_MAX)
 		return tctl_bad_usage(t, "say what to publish: --file FILE, or --size BYTES for an empty room");
 	if (a->output != NULL && a->file != NULL && !a->writable)
@@ -40,7 +41,8 @@ static int check_peers(struct tctl *t, const struct publish_args *a)
 		return TCTL_FAILED;
 	for (unsigned i = 0; i < a->peers.cnt; i++)
 		if (tn_config_peer_by_name(c, a->peers.item[i]) == NULL)
-			return tctl_fail(t, TN_PEER_UNKNOWN, "--peer %s: no such peer in the configuration", a->peers.item[i]);
+			return tctl_fail(t, TN_PEER_UNKNOWN, "--peer %s: no such peer in the configuration",
+					 a->peers.item[i]);
 	return TCTL_OK;
 }
 
@@ -99,7 +101,8 @@ static int serve(struct tctl_publication *pub)
 		if (tctl_stopped())
 			break;
 		if (tent_query(pub->ctx, &info) != TENT_OK || info.state == TENT_STATE_DEAD)
-			return tctl_fail(pub->t, TN_DATAPLANE_DOWN, "%s: the data plane of this host did not come back", pub->name);
+			return tctl_fail(pub->t, TN_DATAPLANE_DOWN, "%s: the data plane of this host did not come back",
+					 pub->name);
 		tctl_stop_sleep(fd, LOOK_NS);
 	}
 	return TCTL_OK;

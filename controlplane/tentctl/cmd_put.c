@@ -32,8 +32,8 @@ static bool check_room(struct put *u)
 	u->sum.bytes = u->in.bytes;
 	return u->in.bytes <= room ||
 	       tctl_pump_fail(&u->p, TN_TOO_BIG, "%s has %s (%llu bytes), %s has room for %s (%llu bytes)", u->sum.file,
-			      tctl_bytes_text(u->in.bytes), (unsigned long long)u->in.bytes, u->p.ref, tctl_bytes_text(room),
-			      (unsigned long long)room);
+			      tctl_bytes_text(u->in.bytes), (unsigned long long)u->in.bytes, u->p.ref,
+			      tctl_bytes_text(room), (unsigned long long)room);
 }
 
 static bool write_chunks(struct put *u, struct tctl_sha256 *sha, struct tctl_progress *bar)
@@ -48,7 +48,8 @@ static bool write_chunks(struct put *u, struct tctl_sha256 *sha, struct tctl_pro
 		uint8_t *to = tctl_pump_buffer(p, chunk);
 		tn_status s = tctl_infile_read(&u->in, to, n, err, sizeof err);
 		if (s != TN_OK)
-			return tctl_pump_fail(p, s, "%s%s", err, off > 0 ? "; a part of it is in the segment already" : "");
+			return tctl_pump_fail(p, s, "%s%s", err,
+					      off > 0 ? "; a part of it is in the segment already" : "");
 		tctl_sha256_add(sha, to, n);
 		if (!tctl_pump_start(p, TENT_WRITE, chunk, off, n, u->described ? PUT_BATCH : 0))
 			return false;
@@ -97,7 +98,8 @@ static bool announce(struct put *u, const struct tctl_put_notice *n)
 		if (tctl_pump_notify_end(p))
 			return true;
 		if (!p->failed && tn_now_ns() >= deadline_ns)
-			return tctl_pump_fail(p, p->last_status, "%s: the publisher does not take the notice: %s", p->ref, p->last_error);
+			return tctl_pump_fail(p, p->last_status, "%s: the publisher does not take the notice: %s",
+					      p->ref, p->last_error);
 		tctl_stop_sleep(-1, pause_ns);
 		pause_ns = TN_MIN(pause_ns * 2, TN_NS_PER_S);
 		if (tctl_stopped())
@@ -115,15 +117,19 @@ static bool judge(struct put *u)
 		return memcmp(u->trailer.sha256, u->sum.sha256, TCTL_SHA256_BYTES) == 0 ||
 		       tctl_pump_fail(p, TN_INVALID, "%s: the far side has another hash than this file", p->ref);
 	case TCTL_PUT_READ_ONLY:
-		return tctl_pump_fail(p, TN_PERMISSION, "%s is published read-only (--writable is missing there)", p->ref);
+		return tctl_pump_fail(p, TN_PERMISSION, "%s is published read-only (--writable is missing there)",
+				      p->ref);
 	case TCTL_PUT_TOO_BIG:
 		return tctl_pump_fail(p, TN_TOO_BIG, "%s: the publisher has less room than its trailer said", p->ref);
 	case TCTL_PUT_OUTPUT:
-		return tctl_pump_fail(p, TN_SYSTEM, "%s: arrived and verified, but the publisher could not write its --output file",
+		return tctl_pump_fail(p, TN_SYSTEM,
+				      "%s: arrived and verified, but the publisher could not write its --output file",
 				      p->ref);
 	default:
-		return tctl_pump_fail(p, TN_INVALID, "%s: the far side computes another hash than this side: the content was changed "
-				      "on its way or by another put at the same time", p->ref);
+		return tctl_pump_fail(p, TN_INVALID,
+				      "%s: the far side computes another hash than this side: the content was changed "
+				      "on its way or by another put at the same time",
+				      p->ref);
 	}
 }
 
@@ -141,13 +147,16 @@ static bool verify_there(struct put *u)
 	uint64_t deadline_ns = tn_deadline_after(tn_now_ns(), VERIFY_LEAST_NS + u->in.bytes * VERIFY_NS_PER_BYTE);
 	for (;;) {
 		if (tctl_remote_trailer(p, &u->trailer) != TN_OK)
-			return tctl_pump_fail(p, TN_STALE, "%s: the publisher is gone before it verified the content", p->ref);
+			return tctl_pump_fail(p, TN_STALE, "%s: the publisher is gone before it verified the content",
+					      p->ref);
 		if (u->trailer.put_nonce == n.nonce && u->trailer.content != TCTL_CONTENT_HASHING)
 			return judge(u);
 		if (tn_now_ns() >= deadline_ns)
-			return tctl_pump_fail(p, TN_TIMEOUT, "%s: written, but the publisher did not verify it in time (%s)", p->ref,
-					      u->trailer.put_nonce == n.nonce ? "it is still hashing" :
-					      "another put ended after this one, or the publisher hangs");
+			return tctl_pump_fail(p, TN_TIMEOUT,
+					      "%s: written, but the publisher did not verify it in time (%s)", p->ref,
+					      u->trailer.put_nonce == n.nonce
+						  ? "it is still hashing"
+						  : "another put ended after this one, or the publisher hangs");
 		tctl_stop_sleep(-1, pause_ns);
 		pause_ns = TN_MIN(pause_ns * 2, 20 * TN_NS_PER_MS);
 	}
@@ -167,7 +176,8 @@ static bool verify_by_reading(struct put *u)
 		return false;
 	u->sum.verified = "read_back";
 	return memcmp(there, u->sum.sha256, sizeof there) == 0 ||
-	       tctl_pump_fail(p, TN_INVALID, "%s: what is read back differs from the file: somebody else writes there", p->ref);
+	       tctl_pump_fail(p, TN_INVALID, "%s: what is read back differs from the file: somebody else writes there",
+			      p->ref);
 }
 
 static bool run(struct put *u)

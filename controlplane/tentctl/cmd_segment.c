@@ -25,7 +25,8 @@ static const char *access_text(const json_t *seg, char *out, size_t out_bytes)
 	snprintf(out + at, out_bytes - at, json_array_size(peers) == 0 ? ", all peers" : ", peers ");
 	json_array_foreach(peers, i, peer) {
 		at = strlen(out);
-		snprintf(out + at, out_bytes - at, "%s%s", i > 0 ? "," : "", json_is_string(peer) ? json_string_value(peer) : "?");
+		snprintf(out + at, out_bytes - at, "%s%s", i > 0 ? "," : "",
+			 json_is_string(peer) ? json_string_value(peer) : "?");
 	}
 	return out;
 }
@@ -56,9 +57,10 @@ static void print_list(const json_t *list, uint64_t total)
 	json_array_foreach(list, i, seg) {
 		char access[256], buffers[24];
 		snprintf(buffers, sizeof buffers, "%zu", json_array_size(json_object_get(seg, "buffers")));
-		tctl_table_row(tb, (const char *[]){ tctl_text(seg, "name"), tctl_bytes_text(tctl_u64(seg, "bytes")), buffers,
-						     rights_text(all_rights(seg)), access_text(seg, access, sizeof access),
-						     tctl_text(seg, "generation"), tctl_text(seg, "uid") });
+		tctl_table_row(tb, (const char *[]){tctl_text(seg, "name"), tctl_bytes_text(tctl_u64(seg, "bytes")),
+						    buffers, rights_text(all_rights(seg)),
+						    access_text(seg, access, sizeof access),
+						    tctl_text(seg, "generation"), tctl_text(seg, "uid")});
 	}
 	if (json_array_size(list) > 0)
 		tctl_table_print(tb, stdout);
@@ -111,7 +113,9 @@ int tctl_cmd_segment_list(struct tctl *t, int argc, char **argv)
 {
 	uint64_t first = 0, count = UINT64_MAX, total = 0;
 	const struct tctl_option options[] = {
-		{ "first", '\0', TCTL_COUNT, &first }, { "count", '\0', TCTL_COUNT, &count }, { NULL, '\0', TCTL_FLAG, NULL },
+	    {"first", '\0', TCTL_COUNT, &first},
+	    {"count", '\0', TCTL_COUNT, &count},
+	    {NULL, '\0', TCTL_FLAG, NULL},
 	};
 	if (!tctl_args(t, &argc, argv, options, 0, 0))
 		return t->exit_code;
@@ -165,8 +169,9 @@ static bool name_arg(struct tctl *t, int argc, char **argv, json_t **body_out)
 	if (!tctl_args(t, &argc, argv, NULL, 1, 1))
 		return false;
 	if (!tn_name_valid(argv[1])) {
-		t->exit_code = tctl_bad_usage(t, "\"%.200s\" is no segment name: 1 to 63 of A-Z a-z 0-9 . _ -%s", argv[1],
-					      strchr(argv[1], '/') != NULL ? " (only segments of this host can be asked for)" : "");
+		t->exit_code = tctl_bad_usage(
+		    t, "\"%.200s\" is no segment name: 1 to 63 of A-Z a-z 0-9 . _ -%s", argv[1],
+		    strchr(argv[1], '/') != NULL ? " (only segments of this host can be asked for)" : "");
 		return false;
 	}
 	*body_out = json_object();

@@ -10,8 +10,8 @@ static void print_control_plane(const json_t *answer)
 	const json_t *c = json_object_get(answer, "control_plane");
 	printf("host           %s\n", tctl_text(answer, "host"));
 	printf("control plane  version %s, %s peers, %s segments here, %s remote ones cached, %s calls running\n",
-	       tctl_text(c, "version"), tctl_text(c, "peers"), tctl_text(c, "segments"), tctl_text(c, "remote_segments_cached"),
-	       tctl_text(c, "calls_outstanding"));
+	       tctl_text(c, "version"), tctl_text(c, "peers"), tctl_text(c, "segments"),
+	       tctl_text(c, "remote_segments_cached"), tctl_text(c, "calls_outstanding"));
 	if (tctl_u64(c, "messages_refused") > 0 || tctl_u64(c, "datagrams_dropped") > 0)
 		printf("               %s messages refused, %s datagrams dropped\n", tctl_text(c, "messages_refused"),
 		       tctl_text(c, "datagrams_dropped"));

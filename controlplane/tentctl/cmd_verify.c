@@ -40,8 +40,8 @@ static int find_server(struct verify *v)
 		fclose(f);
 	v->where[strcspn(v->where, "\n")] = '\0';
 	if (!ok || v->where[0] == '\0')
-		return tctl_fail(v->t, TN_CONTROLPLANE_DOWN, "%s is missing: is tent-controlplane running there, with metrics/http_enabled?",
-				 path);
+		return tctl_fail(v->t, TN_CONTROLPLANE_DOWN,
+				 "%s is missing: is tent-controlplane running there, with metrics/http_enabled?", path);
 	return TCTL_OK;
 }
 
@@ -60,8 +60,10 @@ static int look(struct verify *v)
 	bool known = tctl_samples_to_cells(&s, v->cells, err, sizeof err);
 	tctl_samples_free(&s);
 	if (!witness)
-		return tctl_fail(v->t, TN_UNSUPPORTED, "http://%s/metrics has no counters of a data plane: none ever attached, or the "
-				 "build records none", v->where);
+		return tctl_fail(v->t, TN_UNSUPPORTED,
+				 "http://%s/metrics has no counters of a data plane: none ever attached, or the "
+				 "build records none",
+				 v->where);
 	return known ? TCTL_OK : tctl_fail(v->t, TN_ABI_MISMATCH, "%s", err);
 }
 
@@ -103,12 +105,13 @@ static void print_table(const struct verify *v, size_t wrong)
 		snprintf(number, sizeof number, "%u", b->equation);
 		snprintf(left, sizeof left, "%" PRId64, b->left);
 		snprintf(right, sizeof right, "%" PRId64, b->right);
-		tctl_table_row(tb, (const char *[]){ number, b->text, b->where, left, right, v->kept[i].holds ? "yes" : "NO" });
+		tctl_table_row(
+		    tb, (const char *[]){number, b->text, b->where, left, right, v->kept[i].holds ? "yes" : "NO"});
 	}
 	tctl_table_print(tb, stdout);
 	tctl_table_free(tb);
-	printf("\n%zu of %zu hold, %zu of them as 0 = 0 (looked %u times at http://%s/metrics)\n", v->cnt - wrong, v->cnt, idle,
-	       v->looks, v->where);
+	printf("\n%zu of %zu hold, %zu of them as 0 = 0 (looked %u times at http://%s/metrics)\n", v->cnt - wrong,
+	       v->cnt, idle, v->looks, v->where);
 }
 
 static void print_json(const struct verify *v, size_t wrong)
@@ -156,7 +159,10 @@ int tctl_cmd_verify(struct tctl *t, int argc, char **argv)
 		else
 			print_table(v, wrong);
 		if (wrong > 0)
-			fprintf(stderr, "tentctl: %zu equations do not hold: that is a bug in tent, please report it with this output\n", wrong);
+			fprintf(stderr,
+				"tentctl: %zu equations do not hold: that is a bug in tent, please report it with this "
+				"output\n",
+				wrong);
 		rc = wrong == 0 ? TCTL_OK : TCTL_FAILED;
 	}
 	free(v);

@@ -12,8 +12,8 @@ static void print_text(const json_t *control_plane, const char *why)
 {
 	printf("tentctl %s (%s, %s)\nlibtent %s\n", TN_VERSION, TN_COMMIT, TN_BUILD_TYPE, tent_version());
 	if (control_plane != NULL)
-		printf("tent-controlplane %s (%s, %s)\n", tctl_text(control_plane, "version"), tctl_text(control_plane, "commit"),
-		       tctl_text(control_plane, "build_type"));
+		printf("tent-controlplane %s (%s, %s)\n", tctl_text(control_plane, "version"),
+		       tctl_text(control_plane, "commit"), tctl_text(control_plane, "build_type"));
 	else if (why != NULL)
 		printf("tent-controlplane not asked: %s\n", why);
 }

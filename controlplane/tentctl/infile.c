@@ -28,11 +28,13 @@ tn_status tctl_infile_open(struct tctl_infile *f, const char *path, uint64_t max
 	f->bytes = (uint64_t)st.st_size;
 	tn_status s = TN_OK;
 	if (!S_ISREG(st.st_mode)) {
-		snprintf(err, err_bytes, "%s: is %s, not a regular file", path, S_ISDIR(st.st_mode) ? "a directory" : "a device or pipe");
+		snprintf(err, err_bytes, "%s: is %s, not a regular file", path,
+			 S_ISDIR(st.st_mode) ? "a directory" : "a device or pipe");
 		s = TN_INVALID;
 	} else if (f->bytes > max_bytes) {
-		snprintf(err, err_bytes, "%s: has %s (%llu bytes); at most %s (%llu bytes) fit", path, tn_bytes_format(f->bytes, is),
-			 (unsigned long long)f->bytes, tn_bytes_format(max_bytes, max), (unsigned long long)max_bytes);
+		snprintf(err, err_bytes, "%s: has %s (%llu bytes); at most %s (%llu bytes) fit", path,
+			 tn_bytes_format(f->bytes, is), (unsigned long long)f->bytes, tn_bytes_format(max_bytes, max),
+			 (unsigned long long)max_bytes);
 		s = TN_TOO_BIG;
 	}
 	if (s != TN_OK)
@@ -78,7 +80,8 @@ tn_status tctl_infile_at_end(struct tctl_infile *f, char *err, size_t err_bytes)
 	while (got < 0 && errno == EINTR);
 	if (got == 0)
 		return TN_OK;
-	snprintf(err, err_bytes, "%s: %s while it was read", f->path, got > 0 ? "became longer" : "could not be read any more");
+	snprintf(err, err_bytes, "%s: %s while it was read", f->path,
+		 got > 0 ? "became longer" : "could not be read any more");
 	return TN_INVALID;
 }
 

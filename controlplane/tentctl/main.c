@@ -6,6 +6,7 @@
 
 int main(int argc, char **argv)
 {
-	(void)signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of a write, after which files are still cleaned up */
+	(void)signal(SIGPIPE,
+		     SIG_IGN); /* a closed pipe is an error of a write, after which files are still cleaned up */
 	return tctl_run(argc, argv);
 }

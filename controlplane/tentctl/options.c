@@ -25,12 +25,14 @@ void tctl_verb_usage(const struct tctl_verb *v, FILE *to)
 
 void tctl_help(FILE *to)
 {
-	fputs("usage: tentctl [-j] [-c FILE] [-r DIR] [-s KEY=VALUE]... [--timeout TIME] COMMAND [ARGUMENT]...\n\n", to);
+	fputs("usage: tentctl [-j] [-c FILE] [-r DIR] [-s KEY=VALUE]... [--timeout TIME] COMMAND [ARGUMENT]...\n\n",
+	      to);
 	for (const struct tctl_verb *v = tctl_verbs; v->noun != NULL; v++)
 		fprintf(to, "  %s%s%-*s %s\n", v->noun, v->verb != NULL ? " " : "",
 			(int)(18 - strlen(v->noun) - (v->verb != NULL)), v->verb != NULL ? v->verb : "", v->help);
 	fputs("\n  -j, --json              JSON instead of tables\n"
-	      "  -c, --config FILE       configuration (default: $TENT_CONFIG, else " TN_CONFIG_DEFAULT_PATH " if it exists)\n"
+	      "  -c, --config FILE       configuration (default: $TENT_CONFIG, else " TN_CONFIG_DEFAULT_PATH
+	      " if it exists)\n"
 	      "  -r, --runtime-dir DIR   which pair to ask, when there are several on this host\n"
 	      "  -s, --set KEY=VALUE     override one configuration key\n"
 	      "      --timeout TIME      for one question, e.g. 500ms (default 5s)\n"
@@ -90,7 +92,8 @@ static bool store(struct scan *s, const struct tctl_option *o, const char *value
 		return true;
 	case TCTL_BYTES:
 		if (tn_bytes_parse(value, o->to) != TN_OK)
-			return over(t, tctl_bad_usage(t, "--%s %s: not a size such as 4096, 64KiB or 1G", o->name, value));
+			return over(t,
+				    tctl_bad_usage(t, "--%s %s: not a size such as 4096, 64KiB or 1G", o->name, value));
 		return true;
 	case TCTL_COUNT:
 		if (!parse_count(value, o->to))
@@ -98,7 +101,8 @@ static bool store(struct scan *s, const struct tctl_option *o, const char *value
 		return true;
 	case TCTL_TIME:
 		if (tn_duration_parse(value, o->to) != TN_OK || *(uint64_t *)o->to == 0)
-			return over(t, tctl_bad_usage(t, "--%s %s: not a duration such as 500ms or 5s", o->name, value));
+			return over(t,
+				    tctl_bad_usage(t, "--%s %s: not a duration such as 500ms or 5s", o->name, value));
 		return true;
 	}
 	return false;
@@ -206,8 +210,9 @@ bool tctl_args(struct tctl *t, int *argc, char **argv, const struct tctl_option 
 	if (!scan_with_globals(&s, 1, false, &kept))
 		return false;
 	if (kept < min)
-		return over(t, tctl_bad_usage(t, kept == 0 ? "an argument is missing" : "an argument is missing behind \"%s\"",
-					      argv[kept]));
+		return over(
+		    t, tctl_bad_usage(t, kept == 0 ? "an argument is missing" : "an argument is missing behind \"%s\"",
+				      argv[kept]));
 	if (kept > max)
 		return over(t, tctl_bad_usage(t, "unexpected argument \"%s\"", argv[max + 1]));
 	*argc = kept + 1;

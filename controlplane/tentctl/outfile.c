@@ -57,7 +57,8 @@ tn_status tctl_outfile_open(struct tctl_outfile *f, const char *path, uint64_t b
 			return say(err, err_bytes, path, "cannot create a file beside it", errno);
 	}
 	/* "no space" now instead of after the transfer; file systems without fallocate just go on */
-	if (bytes > 0 && fallocate(f->fd, 0, 0, (off_t)bytes) != 0 && (errno == ENOSPC || errno == EFBIG || errno == EDQUOT)) {
+	if (bytes > 0 && fallocate(f->fd, 0, 0, (off_t)bytes) != 0 &&
+	    (errno == ENOSPC || errno == EFBIG || errno == EDQUOT)) {
 		s = say(err, err_bytes, path, "there is no room for it", errno);
 		tctl_outfile_abandon(f);
 		return s;

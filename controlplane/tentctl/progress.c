@@ -12,7 +12,7 @@
 
 void tctl_progress_start(struct tctl_progress *p, const char *what, uint64_t total_bytes)
 {
-	*p = (struct tctl_progress){ .what = what, .total = total_bytes, .start_ns = tn_now_ns(), .tty = isatty(2) == 1 };
+	*p = (struct tctl_progress){.what = what, .total = total_bytes, .start_ns = tn_now_ns(), .tty = isatty(2) == 1};
 }
 
 void tctl_progress_show(struct tctl_progress *p, uint64_t done)

@@ -50,8 +50,8 @@ int tctl_publication_open(struct tctl_publication *pub, struct tctl *t, uint64_t
 	pub->t = t;
 	pub->segment_bytes = tctl_trailer_segment_bytes(capacity);
 	if (pub->segment_bytes == 0)
-		return tctl_fail(t, TN_TOO_BIG, "%s (%" PRIu64 " bytes): a file segment has at most %s", tctl_bytes_text(capacity),
-				 capacity, tctl_bytes_text(TCTL_CAPACITY_MAX));
+		return tctl_fail(t, TN_TOO_BIG, "%s (%" PRIu64 " bytes): a file segment has at most %s",
+				 tctl_bytes_text(capacity), capacity, tctl_bytes_text(TCTL_CAPACITY_MAX));
 	uint64_t available = memory_available();
 	if (pub->segment_bytes > available)
 		return tctl_fail(t, TN_NO_MEMORY, "%s: a segment lives in memory, and only %s are available here",
@@ -65,7 +65,8 @@ int tctl_publication_open(struct tctl_publication *pub, struct tctl *t, uint64_t
 	tent_status s = tent_open(&opt, &pub->ctx);
 	if (s == TENT_OK)
 		s = tent_memory_alloc(pub->ctx, pub->segment_bytes,
-				      TENT_RIGHT_REMOTE_READ | (pub->writable ? TENT_RIGHT_REMOTE_WRITE : 0), 0, &pub->mem);
+				      TENT_RIGHT_REMOTE_READ | (pub->writable ? TENT_RIGHT_REMOTE_WRITE : 0), 0,
+				      &pub->mem);
 	if (s != TENT_OK)
 		return fail_tent(pub, s);
 	pub->data = tent_memory_addr(pub->mem);

@@ -36,7 +36,13 @@ static bool is_gone(tn_status s)
 static bool may_pass(tn_status s)
 {
 	switch (s) {
-	case TN_AGAIN: case TN_PENDING: case TN_TIMEOUT: case TN_AMBIGUOUS: case TN_BUSY: case TN_LIMIT: case TN_CANCELED:
+	case TN_AGAIN:
+	case TN_PENDING:
+	case TN_TIMEOUT:
+	case TN_AMBIGUOUS:
+	case TN_BUSY:
+	case TN_LIMIT:
+	case TN_CANCELED:
 	case TN_PATH_DOWN: case TN_PATH_PROTOCOL: case TN_PATH_TIMEOUT: case TN_PEER_DOWN: case TN_DATAPLANE_DOWN:
 	case TN_CONTROLPLANE_DOWN: case TN_CLIENT_GONE:
 		return true;
@@ -154,7 +160,8 @@ static void slot_failed(struct tctl_pump *p, struct tctl_slot *slot, tn_status s
 {
 	remember(p, s, text);
 	if (s == TN_UNSUPPORTED && p->cfg.hint != TENT_TRANSPORT_ANY)
-		tctl_pump_fail(p, s, "%s cannot be reached over %s, which --transport asks for (%s)", p->ref, p->cfg.transport, text);
+		tctl_pump_fail(p, s, "%s cannot be reached over %s, which --transport asks for (%s)", p->ref,
+			       p->cfg.transport, text);
 	else if (!may_pass(s))
 		tctl_pump_fail(p, s, "%s: %s", p->ref, text);
 	else
@@ -169,7 +176,8 @@ static void slot_done(struct tctl_pump *p, struct tctl_slot *slot, const tent_co
 	if (!slot->counted)
 		return;
 	p->stats.done_bytes += slot->bytes;
-	p->stats.bytes[(unsigned)c->transport < TCTL_PUMP_TRANSPORTS ? c->transport : TENT_TRANSPORT_ANY] += slot->bytes;
+	p->stats.bytes[(unsigned)c->transport < TCTL_PUMP_TRANSPORTS ? c->transport : TENT_TRANSPORT_ANY] +=
+	    slot->bytes;
 	tn_loghist_add(&p->stats.latency_ns, c->latency_ns);
 }
 
@@ -228,7 +236,8 @@ static void submit(struct tctl_pump *p, struct tctl_slot *slot)
 		slot->user_data = r.user_data;
 		return;
 	}
-	slot_failed(p, slot, s == TENT_OK ? TN_AGAIN : (tn_status)s, s == TENT_AGAIN ? "the queue is full" : tent_last_error());
+	slot_failed(p, slot, s == TENT_OK ? TN_AGAIN : (tn_status)s,
+		    s == TENT_AGAIN ? "the queue is full" : tent_last_error());
 }
 
 /* The handle died with a data plane or a publication: open again once nothing refers to it. */
@@ -243,8 +252,9 @@ static bool reopen(struct tctl_pump *p)
 	p->seg = fresh;
 	p->reopen = false;
 	if (tent_segment_bytes(fresh) != p->segment_bytes)
-		return tctl_pump_fail(p, TN_STALE, "%s was published again with another size (%llu bytes, before %llu)", p->ref,
-				      (unsigned long long)tent_segment_bytes(fresh), (unsigned long long)p->segment_bytes);
+		return tctl_pump_fail(p, TN_STALE, "%s was published again with another size (%llu bytes, before %llu)",
+				      p->ref, (unsigned long long)tent_segment_bytes(fresh),
+				      (unsigned long long)p->segment_bytes);
 	return true;
 }
 
@@ -291,8 +301,8 @@ static bool check_stall(struct tctl_pump *p, uint64_t now_ns)
 			  "the data plane of this host is away" : "the far side does not answer";
 	uint64_t most_ns = is_gone(p->last_status) ? TN_MIN(p->cfg.stall_ns, GONE_STALL_NS) : p->cfg.stall_ns;
 	if (still_ns >= most_ns)
-		return tctl_pump_fail(p, p->last_status != TN_OK ? p->last_status : TN_TIMEOUT, "%s: nothing moved for %s: %s",
-				      p->ref, tctl_time_text(still_ns), why);
+		return tctl_pump_fail(p, p->last_status != TN_OK ? p->last_status : TN_TIMEOUT,
+				      "%s: nothing moved for %s: %s", p->ref, tctl_time_text(still_ns), why);
 	if (!p->complained)
 		fprintf(stderr, "tentctl: nothing moved for %s, still trying: %s\n", tctl_time_text(still_ns), why);
 	p->complained = true;

@@ -28,9 +28,11 @@ int tctl_ref_check(struct tctl *t, const char *ref)
 	if (slash != NULL) {
 		snprintf(peer, sizeof peer, "%.*s", (int)TN_MIN(peer_len, sizeof peer), ref);
 		if (peer_len >= sizeof peer || !tn_name_valid(peer))
-			return tctl_bad_usage(t, "\"%.200s\": the peer before the slash is no name (1 to 63 of A-Z a-z 0-9 . _ -)", ref);
+			return tctl_bad_usage(
+			    t, "\"%.200s\": the peer before the slash is no name (1 to 63 of A-Z a-z 0-9 . _ -)", ref);
 	}
 	if (!tn_name_valid(segment))
-		return tctl_bad_usage(t, "\"%.200s\" names no segment: NAME or PEER/NAME, each 1 to 63 of A-Z a-z 0-9 . _ -", ref);
+		return tctl_bad_usage(
+		    t, "\"%.200s\" names no segment: NAME or PEER/NAME, each 1 to 63 of A-Z a-z 0-9 . _ -", ref);
 	return TCTL_OK;
 }

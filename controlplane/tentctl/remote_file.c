@@ -37,7 +37,8 @@ static bool read_chunks(struct tctl_pump *p, uint64_t bytes, struct tctl_outfile
 	uint64_t chunks = bytes == 0 ? 0 : (bytes + p->chunk_bytes - 1) / p->chunk_bytes, asked = 0;
 	for (uint64_t i = 0; i < chunks; i++) {
 		for (; asked < chunks && asked < i + p->buffer_cnt; asked++)
-			if (!tctl_pump_start(p, TENT_READ, asked, asked * p->chunk_bytes, chunk_length(p, asked, bytes), 0))
+			if (!tctl_pump_start(p, TENT_READ, asked, asked * p->chunk_bytes, chunk_length(p, asked, bytes),
+					     0))
 				return false;
 		if (!tctl_pump_wait(p, i))
 			return false;

@@ -7,7 +7,8 @@
 #include "controlplane/tentctl/pump.h"
 #include "controlplane/tentctl/trailer.h"
 
-/* READ the trailer until a whole one is seen. OK, or NOT_FOUND: the segment has none. Else the pump failed (printed). */
+/* READ the trailer until a whole one is seen. OK, or NOT_FOUND: the segment has none. Else the pump failed (printed).
+ */
 tn_status tctl_remote_trailer(struct tctl_pump *p, struct tctl_trailer *out);
 /* READ [0, bytes) in order, hash it, and write it to `to` unless that is NULL. False: printed. */
 bool tctl_remote_read(struct tctl_pump *p, uint64_t bytes, struct tctl_outfile *to, const char *what,

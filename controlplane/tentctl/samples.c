@@ -104,7 +104,8 @@ char *tctl_samples_fetch(const char *where, uint64_t timeout_ns, char *err, size
 		return NULL;
 	char *body = strstr(answer, "\r\n\r\n");
 	if (strncmp(answer, "HTTP/1.", 7) != 0 || strncmp(answer + 8, " 200", 4) != 0 || body == NULL) {
-		snprintf(err, err_bytes, "http://%s/metrics answers \"%.*s\"", where, (int)TN_MIN(strcspn(answer, "\r\n"), 80u), answer);
+		snprintf(err, err_bytes, "http://%s/metrics answers \"%.*s\"", where,
+			 (int)TN_MIN(strcspn(answer, "\r\n"), 80u), answer);
 		free(answer);
 		return NULL;
 	}
@@ -241,7 +242,9 @@ bool tctl_samples_to_cells(const struct tctl_samples *s, uint64_t *cells, char *
 		if (f == NULL)
 			continue;
 		if (!find_series(f, &s->item[i], &series)) {
-			snprintf(err, err_bytes, "%.80s has labels that this tentctl does not know: use the one of the control plane's version",
+			snprintf(err, err_bytes,
+				 "%.80s has labels that this tentctl does not know: use the one of the control plane's "
+				 "version",
 				 s->item[i].name);
 			return false;
 		}

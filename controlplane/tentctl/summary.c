@@ -39,7 +39,8 @@ static const char *verified_text(const struct tctl_summary *s)
 		return "not verified: the segment has no published hash";
 	if (strcmp(s->verified, "publisher") == 0)
 		return "verified on the far side";
-	return strcmp(s->verified, "read_back") == 0 ? "verified by reading it back" : "verified against the published hash";
+	return strcmp(s->verified, "read_back") == 0 ? "verified by reading it back"
+						     : "verified against the published hash";
 }
 
 static void print_json(const struct tctl_pump *p, const struct tctl_summary *s, const char *hex, double cpu_s)
@@ -90,10 +91,11 @@ static void print_text(const struct tctl_pump *p, const struct tctl_summary *s, 
 			printf(" %.1f %%", 100.0 * (double)p->stats.bytes[kinds[i]] / (double)p->stats.done_bytes);
 	}
 	printf("; %s (%.3f s)\n  sha256 %s\n", verified_text(s), seconds(s->last_ns, s->end_ns), hex);
-	printf("  %llu chunks, %llu attempts, %llu sent again; latency of a chunk p50 %s, p99 %s; CPU of tentctl %.3f s\n",
-	       (unsigned long long)p->stats.chunks, (unsigned long long)p->stats.attempts,
-	       (unsigned long long)p->stats.resent, tctl_time_text(tn_loghist_percentile(&p->stats.latency_ns, 50)),
-	       tctl_time_text(tn_loghist_percentile(&p->stats.latency_ns, 99)), cpu_s);
+	printf(
+	    "  %llu chunks, %llu attempts, %llu sent again; latency of a chunk p50 %s, p99 %s; CPU of tentctl %.3f s\n",
+	    (unsigned long long)p->stats.chunks, (unsigned long long)p->stats.attempts,
+	    (unsigned long long)p->stats.resent, tctl_time_text(tn_loghist_percentile(&p->stats.latency_ns, 50)),
+	    tctl_time_text(tn_loghist_percentile(&p->stats.latency_ns, 99)), cpu_s);
 }
 
 void tctl_summary_print(const struct tctl_pump *p, const struct tctl_summary *s)

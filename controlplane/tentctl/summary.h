@@ -8,7 +8,7 @@
 
 struct tctl_summary {
 	const char *command, *file, *segment;
-	const char *verified;       /* "publisher", "published_hash", "read_back"; NULL: there was nothing to compare with */
+	const char *verified; /* "publisher", "published_hash", "read_back"; NULL: there was nothing to compare with */
 	uint64_t bytes;
 	uint64_t start_ns, first_ns, last_ns, end_ns; /* command, first submit, last completion, now */
 	uint64_t cpu_start_ns;

@@ -80,8 +80,8 @@ tn_status tctl_trailer_decode(const uint8_t page[static TCTL_TRAILER_BYTES], uin
 	if (memcmp(page, page_magic, sizeof page_magic) != 0)
 		return TN_NOT_FOUND;
 	if (version != TCTL_TRAILER_VERSION) {
-		snprintf(err, TN_ERR_TEXT, "the segment's trailer has version %" PRIu64 ", this tentctl knows %u", version,
-			 TCTL_TRAILER_VERSION);
+		snprintf(err, TN_ERR_TEXT, "the segment's trailer has version %" PRIu64 ", this tentctl knows %u",
+			 version, TCTL_TRAILER_VERSION);
 		return TN_UNSUPPORTED;
 	}
 	if (!tctl_sha256_of(page, AT_SEAL, seal)) {

@@ -25,9 +25,10 @@ static void fill_segments(json_t *body, const json_t *ask)
 	for (uint64_t i = first; i < first + count && i < 150; i++) {
 		char name[24];
 		snprintf(name, sizeof name, "seg-%03d", (int)i);
-		json_array_append_new(list, json_pack("{s:s,s:I,s:I,s:i,s:[s],s:i,s:[{s:I,s:i}]}", "name", name, "bytes",
-						      (json_int_t)8192, "generation", (json_int_t)i + 1, "access", 5, "peers",
-						      "host-b", "uid", 7, "buffers", "bytes", (json_int_t)8192, "rights", 6));
+		json_array_append_new(list,
+				      json_pack("{s:s,s:I,s:I,s:i,s:[s],s:i,s:[{s:I,s:i}]}", "name", name, "bytes",
+						(json_int_t)8192, "generation", (json_int_t)i + 1, "access", 5, "peers",
+						"host-b", "uid", 7, "buffers", "bytes", (json_int_t)8192, "rights", 6));
 	}
 	json_object_set_new(body, "segments", list);
 	json_object_set_new(body, "total", json_integer(150));
@@ -129,9 +130,13 @@ static unsigned asked(void)
 static void status(void)
 {
 	start();
-	set(TN_OK, NULL, "{\"host\":\"h\",\"data_plane_attached\":true,\"control_plane\":{\"version\":\"9\",\"peers\":1,\"messages_refused\":2},"
-		"\"data_plane\":{\"pid\":77,\"clients\":3,\"memory_bytes\":2048,\"endpoints\":[{\"transport\":\"tcp\",\"address\":\"a:1\"},"
-		"{\"transport\":\"tcp\",\"address\":\"b:2\"}],\"workers\":[{\"index\":0,\"queue_pairs\":5},{\"index\":1,\"queue_pairs\":6}]}}");
+	set(TN_OK, NULL,
+	    "{\"host\":\"h\",\"data_plane_attached\":true,\"control_plane\":{\"version\":\"9\",\"peers\":1,\"messages_"
+	    "refused\":2},"
+	    "\"data_plane\":{\"pid\":77,\"clients\":3,\"memory_bytes\":2048,\"endpoints\":[{\"transport\":\"tcp\","
+	    "\"address\":\"a:1\"},"
+	    "{\"transport\":\"tcp\",\"address\":\"b:2\"}],\"workers\":[{\"index\":0,\"queue_pairs\":5},{\"index\":1,"
+	    "\"queue_pairs\":6}]}}");
 	CU_ASSERT_EQUAL(run("status", NULL), 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "version 9, 1 peers"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "2 messages refused"));
@@ -177,8 +182,9 @@ static void segments(void)
 	j = run_json();
 	CU_ASSERT_EQUAL(json_array_size(json_object_get(j, "segments")), 150);
 	json_decref(j);
-	set(TN_OK, NULL, "{\"segment\":{\"name\":\"s\",\"bytes\":12288,\"access\":6,\"buffers\":[{\"bytes\":8192,\"rights\":2},"
-		"{\"bytes\":4096,\"rights\":4}]}}");
+	set(TN_OK, NULL,
+	    "{\"segment\":{\"name\":\"s\",\"bytes\":12288,\"access\":6,\"buffers\":[{\"bytes\":8192,\"rights\":2},"
+	    "{\"bytes\":4096,\"rights\":4}]}}");
 	CU_ASSERT_EQUAL(run("segment", "show", "s", NULL), 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "everybody here, all peers"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "1       8192    4.00KiB  write"));
@@ -192,8 +198,11 @@ static void segments(void)
 
 static void peers(void)
 {
-	set(TN_OK, NULL, "{\"peers\":[{\"name\":\"b\",\"address\":\"tcp://x:1\",\"ticket\":\"installed\",\"heard_ms_ago\":1500,\"lanes\":4,"
-		"\"transport\":\"tcp\",\"up\":true,\"control_lane_rtt_us\":250},{\"name\":\"c\",\"detail\":\"no \\u001b[2J\"}]}");
+	set(TN_OK, NULL,
+	    "{\"peers\":[{\"name\":\"b\",\"address\":\"tcp://"
+	    "x:1\",\"ticket\":\"installed\",\"heard_ms_ago\":1500,\"lanes\":4,"
+	    "\"transport\":\"tcp\",\"up\":true,\"control_lane_rtt_us\":250},{\"name\":\"c\",\"detail\":\"no "
+	    "\\u001b[2J\"}]}");
 	CU_ASSERT_EQUAL(run("peer", "list", NULL), 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "b     tcp://x:1  installed  tcp   yes  4      1.50s  250us     -\n"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "never"));

@@ -47,7 +47,10 @@ static tent_status fail(tent_status s, const char *text)
 
 const char *tent_last_error(void) { return last_error; }
 const char *tent_version(void) { return "fake"; }
-const char *tent_transport_name(tent_transport t) { return t == TENT_TRANSPORT_TCP ? "tcp" : t == TENT_TRANSPORT_SHM ? "shm" : "any"; }
+const char *tent_transport_name(tent_transport t)
+{
+	return t == TENT_TRANSPORT_TCP ? "tcp" : t == TENT_TRANSPORT_SHM ? "shm" : "any";
+}
 
 const char *tent_completion_text(const tent_completion *c, char *buf, size_t buf_bytes)
 {
@@ -262,7 +265,7 @@ tent_status tent_notify(tent_qp *qp, tent_segment *segment, uint32_t batch, cons
 			uint64_t user_data, uint64_t deadline_ns)
 {
 	static tent_note note;
-	tent_completion c = { .user_data = user_data, .kind = TENT_COMPLETION_NOTIFY, .outcome = TENT_OUTCOME_COMPLETED };
+	tent_completion c = {.user_data = user_data, .kind = TENT_COMPLETION_NOTIFY, .outcome = TENT_OUTCOME_COMPLETED};
 	(void)deadline_ns;
 	fake.notices++;
 	if (batch != 0 && qp->batch_failed) {

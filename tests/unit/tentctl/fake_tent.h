@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A libtent inside the test: segments are memory of the same process, requests are copies that complete at once, and the
- * test can make them fail. One thread. */
+ * A libtent inside the test: segments are memory of the same process, requests are copies that complete at once, and
+ * the test can make them fail. One thread. */
 #ifndef TCTL_TEST_FAKE_TENT_H
 #define TCTL_TEST_FAKE_TENT_H
 

@@ -120,7 +120,8 @@ static void config_dump(void)
 	CU_ASSERT_EQUAL(run("-c", "good.json", "config", "dump", NULL), 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "poll/mode = \"busy\""));
 	CU_ASSERT_PTR_NULL(strstr(ran.out, "deadline/default_ms"));
-	CU_ASSERT_EQUAL(run("-c", "good.json", "-s", "deadline/max_ms=9000", "config", "dump", "--effective", "--origin", NULL), 1);
+	CU_ASSERT_EQUAL(
+	    run("-c", "good.json", "-s", "deadline/max_ms=9000", "config", "dump", "--effective", "--origin", NULL), 1);
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.err, "deadline")); /* max below the default */
 	CU_ASSERT_EQUAL(run("-c", "good.json", "-s", "deadline/max_ms=90000", "config", "dump", "-eo", NULL), 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "deadline/max_ms = 90000   # --set"));

@@ -55,7 +55,9 @@ static void long_and_many(void)
 
 static void members(void)
 {
-	json_t *j = json_loads("{\"s\":\"t\",\"n\":-5,\"b\":true,\"f\":false,\"o\":{},\"big\":\"18446744073709551615\",\"nul\":null}", 0, NULL);
+	json_t *j = json_loads(
+	    "{\"s\":\"t\",\"n\":-5,\"b\":true,\"f\":false,\"o\":{},\"big\":\"18446744073709551615\",\"nul\":null}", 0,
+	    NULL);
 	CU_ASSERT_STRING_EQUAL(tctl_text(j, "s"), "t");
 	CU_ASSERT_STRING_EQUAL(tctl_text(j, "n"), "-5");
 	CU_ASSERT_STRING_EQUAL(tctl_text(j, "b"), "yes");

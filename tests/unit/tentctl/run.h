@@ -83,7 +83,8 @@ static inline long long run_json_number(const char *key)
 	return n;
 }
 
-/* A folder of this process's own; also the runtime directory. Environment and configuration of the host do not count. */
+/* A folder of this process's own; also the runtime directory. Environment and configuration of the host do not count.
+ */
 static inline const char *run_dir(void)
 {
 	static char dir[64];

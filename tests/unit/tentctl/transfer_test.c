@@ -109,12 +109,12 @@ static void with_fault(struct fake_fault f, const char *text)
 /* request 1 is the READ of the trailer, the chunks follow */
 static void passing_failures(void)
 {
-	with_fault((struct fake_fault){ .at = 2, .count = 1, .status = TENT_AMBIGUOUS, .landed = true }, "1 sent again");
+	with_fault((struct fake_fault){.at = 2, .count = 1, .status = TENT_AMBIGUOUS, .landed = true}, "1 sent again");
 	with_fault((struct fake_fault){ .at = 3, .count = 2, .status = TENT_PATH_DOWN }, "2 sent again");
 	with_fault((struct fake_fault){ .at = 2, .count = 4, .status = TENT_TIMEOUT }, NULL);
 	with_fault((struct fake_fault){ .at = 1, .count = 3, .status = TENT_PEER_DOWN }, "0 sent again");
 	with_fault((struct fake_fault){ .at = 3, .count = 1, .status = TENT_AGAIN, .refused = true }, "1 sent again");
-	with_fault((struct fake_fault){ .at = 2, .count = 1, .status = TENT_PATH_TIMEOUT, .held = true }, "1 sent again");
+	with_fault((struct fake_fault){.at = 2, .count = 1, .status = TENT_PATH_TIMEOUT, .held = true}, "1 sent again");
 }
 
 static void a_broken_batch_sends_its_notice_again(void)

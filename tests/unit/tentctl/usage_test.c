@@ -83,8 +83,10 @@ static void help(void)
 		CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, v->help));
 	for (const struct tctl_verb *v = tctl_verbs; v->noun != NULL; v++) {
 		char head[64];
-		CU_ASSERT_EQUAL(v->verb != NULL ? run(v->noun, v->verb, "--help", NULL) : run(v->noun, "--help", NULL), 0);
-		snprintf(head, sizeof head, "usage: tentctl %s%s%s", v->noun, v->verb != NULL ? " " : "", v->verb != NULL ? v->verb : "");
+		CU_ASSERT_EQUAL(v->verb != NULL ? run(v->noun, v->verb, "--help", NULL) : run(v->noun, "--help", NULL),
+				0);
+		snprintf(head, sizeof head, "usage: tentctl %s%s%s", v->noun, v->verb != NULL ? " " : "",
+			 v->verb != NULL ? v->verb : "");
 		CU_ASSERT_EQUAL(strncmp(ran.out, head, strlen(head)), 0);
 	}
 	CU_ASSERT_EQUAL(run("segment", "-h", NULL), 0);

@@ -12,39 +12,39 @@
 static char err[512];
 
 static const char balanced[] =
-	"# HELP tent_logical_requests_started_total x\n# TYPE tent_logical_requests_started_total counter\n"
-	"tent_logical_requests_started_total{operation=\"read\"} 10\n"
-	"tent_logical_requests_started_total{operation=\"write\"} 4\n"
-	"tent_logical_request_outcomes_total{operation=\"read\",transport=\"tcp\",outcome=\"completed\"} 7\n"
-	"tent_logical_request_outcomes_total{operation=\"read\",transport=\"shm\",outcome=\"failed\"} 1\n"
-	"tent_logical_request_outcomes_total{operation=\"write\",transport=\"tcp\",outcome=\"completed\"} 4\n"
-	"tent_logical_requests_inflight{operation=\"read\"} 2\n"
-	"tent_transport_attempts_total{transport=\"tcp\",operation=\"read\"} 9\n"
-	"tent_transport_attempt_outcomes_total{transport=\"tcp\",operation=\"read\",outcome=\"completed\"} 6\n"
-	"tent_transport_attempt_outcomes_total{transport=\"tcp\",operation=\"read\",outcome=\"failed\"} 2\n"
-	"tent_inflight_attempts{transport=\"tcp\",operation=\"read\"} 1\n"
-	"tent_transport_attempt_failures_total{transport=\"tcp\",operation=\"read\"} 2\n"
-	"tent_transport_attempt_latency_us_bucket{transport=\"tcp\",operation=\"read\",le=\"+Inf\"} 9\n"
-	"tent_transport_attempt_latency_us_sum{transport=\"tcp\",operation=\"read\"} 12.5\n"
-	"tent_admission_events_total{owner_kind=\"user\",event=\"admit\"} 12\n"
-	"tent_admission_events_total{owner_kind=\"user\",event=\"dispatch\"} 9\n"
-	"tent_admission_events_total{owner_kind=\"user\",event=\"cancel\"} 1\n"
-	"tent_admission_queued_owners{owner_kind=\"user\"} 2\n"
-	"tent_rdma_slice_events_total{operation=\"read\",event=\"post_attempt\"} 5\n"
-	"tent_rdma_slice_events_total{operation=\"read\",event=\"post_error\"} 1\n"
-	"tent_rdma_slice_events_total{operation=\"write\",event=\"completion_success\"} 3\n"
-	"tent_rdma_posted_inflight_slices 1\n"
-	"tent_rpc_attempts_total{method=\"hello\",outcome=\"success\"} 2\n"
-	"tent_rpc_attempts_total{method=\"hello\",outcome=\"timeout\"} 1\n"
-	"tent_rpc_calls_total{method=\"hello\"} 2\n"
-	"tent_rpc_retries_total{method=\"hello\"} 1\n"
-	"tent_credit_committed{resource=\"data_bytes\"} 5\ntent_credit_capacity{resource=\"data_bytes\"} 5\n"
-	"tent_credit_granted_total{resource=\"data_bytes\"} 15\ntent_credit_completed_total{resource=\"data_bytes\"} 10\n"
-	"tent_selection_calls_total 11\n"
-	"tent_selection_events_total{event=\"selected\"} 10\n"
-	"tent_selection_events_total{event=\"exhausted\"} 1\n"
-	"process_cpu_seconds_total{process=\"dataplane\"} 0.25\n"
-	"tent_metrics_build_info{version=\"1\",commit=\"a\\\"}b\",build_type=\"x\"} 1\n";
+    "# HELP tent_logical_requests_started_total x\n# TYPE tent_logical_requests_started_total counter\n"
+    "tent_logical_requests_started_total{operation=\"read\"} 10\n"
+    "tent_logical_requests_started_total{operation=\"write\"} 4\n"
+    "tent_logical_request_outcomes_total{operation=\"read\",transport=\"tcp\",outcome=\"completed\"} 7\n"
+    "tent_logical_request_outcomes_total{operation=\"read\",transport=\"shm\",outcome=\"failed\"} 1\n"
+    "tent_logical_request_outcomes_total{operation=\"write\",transport=\"tcp\",outcome=\"completed\"} 4\n"
+    "tent_logical_requests_inflight{operation=\"read\"} 2\n"
+    "tent_transport_attempts_total{transport=\"tcp\",operation=\"read\"} 9\n"
+    "tent_transport_attempt_outcomes_total{transport=\"tcp\",operation=\"read\",outcome=\"completed\"} 6\n"
+    "tent_transport_attempt_outcomes_total{transport=\"tcp\",operation=\"read\",outcome=\"failed\"} 2\n"
+    "tent_inflight_attempts{transport=\"tcp\",operation=\"read\"} 1\n"
+    "tent_transport_attempt_failures_total{transport=\"tcp\",operation=\"read\"} 2\n"
+    "tent_transport_attempt_latency_us_bucket{transport=\"tcp\",operation=\"read\",le=\"+Inf\"} 9\n"
+    "tent_transport_attempt_latency_us_sum{transport=\"tcp\",operation=\"read\"} 12.5\n"
+    "tent_admission_events_total{owner_kind=\"user\",event=\"admit\"} 12\n"
+    "tent_admission_events_total{owner_kind=\"user\",event=\"dispatch\"} 9\n"
+    "tent_admission_events_total{owner_kind=\"user\",event=\"cancel\"} 1\n"
+    "tent_admission_queued_owners{owner_kind=\"user\"} 2\n"
+    "tent_rdma_slice_events_total{operation=\"read\",event=\"post_attempt\"} 5\n"
+    "tent_rdma_slice_events_total{operation=\"read\",event=\"post_error\"} 1\n"
+    "tent_rdma_slice_events_total{operation=\"write\",event=\"completion_success\"} 3\n"
+    "tent_rdma_posted_inflight_slices 1\n"
+    "tent_rpc_attempts_total{method=\"hello\",outcome=\"success\"} 2\n"
+    "tent_rpc_attempts_total{method=\"hello\",outcome=\"timeout\"} 1\n"
+    "tent_rpc_calls_total{method=\"hello\"} 2\n"
+    "tent_rpc_retries_total{method=\"hello\"} 1\n"
+    "tent_credit_committed{resource=\"data_bytes\"} 5\ntent_credit_capacity{resource=\"data_bytes\"} 5\n"
+    "tent_credit_granted_total{resource=\"data_bytes\"} 15\ntent_credit_completed_total{resource=\"data_bytes\"} 10\n"
+    "tent_selection_calls_total 11\n"
+    "tent_selection_events_total{event=\"selected\"} 10\n"
+    "tent_selection_events_total{event=\"exhausted\"} 1\n"
+    "process_cpu_seconds_total{process=\"dataplane\"} 0.25\n"
+    "tent_metrics_build_info{version=\"1\",commit=\"a\\\"}b\",build_type=\"x\"} 1\n";
 
 static uint64_t cells[TN_METRIC_CELL_CNT];
 
@@ -76,7 +76,8 @@ static void samples(void)
 	CU_ASSERT_EQUAL(s.item[0].value, 10);
 	CU_ASSERT_STRING_EQUAL(tctl_sample_label(&s.item[s.cnt - 1], "commit"), "a\\\"}b");
 	tctl_samples_free(&s);
-	static const char *const broken[] = { "<html>", "x{a=\"b\" 1", "x{a=b} 1", "x{a=\"b} 1", "x{", "x ", "{a=\"b\"} 1", "x{a=\"b\"}" };
+	static const char *const broken[] = {"<html>", "x{a=\"b\" 1", "x{a=b} 1",    "x{a=\"b} 1",
+					     "x{",     "x ",          "{a=\"b\"} 1", "x{a=\"b\"}"};
 	for (size_t i = 0; i < TN_ARRAY_LEN(broken); i++)
 		CU_ASSERT_FALSE(tctl_samples_parse(strdup(broken[i]), &s, err, sizeof err));
 	CU_ASSERT_TRUE(tctl_samples_parse(strdup(""), &s, err, sizeof err));
@@ -89,28 +90,31 @@ static void every_term_counts(void)
 {
 	unsigned number;
 	CU_ASSERT_EQUAL(wrong_of(balanced, &number), 0);
-	static const struct { const char *line, *instead; unsigned number, wrong; } cases[] = {
-		{ "{operation=\"read\"} 10", "{operation=\"read\"} 11", 1, 1 },
-		{ "outcome=\"failed\"} 1\n", "outcome=\"failed\"} 2\n", 1, 1 },
-		{ "inflight{operation=\"read\"} 2", "inflight{operation=\"read\"} 1", 1, 1 },
-		{ "operation=\"read\"} 9\n", "operation=\"read\"} 8\n", 2, 1 },
-		{ "outcome=\"failed\"} 2\n", "outcome=\"failed\"} 3\n", 3, 2 },
-		{ "failures_total{transport=\"tcp\",operation=\"read\"} 2", "failures_total{transport=\"tcp\",operation=\"read\"} 3", 3, 1 },
-		{ "event=\"admit\"} 12", "event=\"admit\"} 13", 4, 1 },
-		{ "queued_owners{owner_kind=\"user\"} 2", "queued_owners{owner_kind=\"user\"} 0", 4, 1 },
-		{ "event=\"post_error\"} 1", "event=\"post_error\"} 0", 5, 1 },
-		{ "slices 1", "slices 2", 5, 1 },
-		{ "outcome=\"timeout\"} 1", "outcome=\"timeout\"} 2", 6, 1 },
-		{ "retries_total{method=\"hello\"} 1", "retries_total{method=\"hello\"} 0", 6, 1 },
-		{ "completed_total{resource=\"data_bytes\"} 10", "completed_total{resource=\"data_bytes\"} 9", 7, 1 },
-		{ "capacity{resource=\"data_bytes\"} 5", "capacity{resource=\"data_bytes\"} 4", 7, 1 },
-		{ "event=\"exhausted\"} 1", "event=\"exhausted\"} 0", 9, 1 },
+	static const struct { const char *line, *instead; unsigned number, wrong;
+	} cases[] = {
+	    {"{operation=\"read\"} 10", "{operation=\"read\"} 11", 1, 1},
+	    {"outcome=\"failed\"} 1\n", "outcome=\"failed\"} 2\n", 1, 1},
+	    {"inflight{operation=\"read\"} 2", "inflight{operation=\"read\"} 1", 1, 1},
+	    {"operation=\"read\"} 9\n", "operation=\"read\"} 8\n", 2, 1},
+	    {"outcome=\"failed\"} 2\n", "outcome=\"failed\"} 3\n", 3, 2},
+	    {"failures_total{transport=\"tcp\",operation=\"read\"} 2",
+	     "failures_total{transport=\"tcp\",operation=\"read\"} 3", 3, 1},
+	    {"event=\"admit\"} 12", "event=\"admit\"} 13", 4, 1},
+	    {"queued_owners{owner_kind=\"user\"} 2", "queued_owners{owner_kind=\"user\"} 0", 4, 1},
+	    {"event=\"post_error\"} 1", "event=\"post_error\"} 0", 5, 1},
+	    {"slices 1", "slices 2", 5, 1},
+	    {"outcome=\"timeout\"} 1", "outcome=\"timeout\"} 2", 6, 1},
+	    {"retries_total{method=\"hello\"} 1", "retries_total{method=\"hello\"} 0", 6, 1},
+	    {"completed_total{resource=\"data_bytes\"} 10", "completed_total{resource=\"data_bytes\"} 9", 7, 1},
+	    {"capacity{resource=\"data_bytes\"} 5", "capacity{resource=\"data_bytes\"} 4", 7, 1},
+	    {"event=\"exhausted\"} 1", "event=\"exhausted\"} 0", 9, 1},
 	};
 	for (size_t i = 0; i < TN_ARRAY_LEN(cases); i++) {
 		static char text[sizeof balanced + 64];
 		const char *at = strstr(balanced, cases[i].line);
 		CU_ASSERT_PTR_NOT_NULL_FATAL(at);
-		snprintf(text, sizeof text, "%.*s%s%s", (int)(at - balanced), balanced, cases[i].instead, at + strlen(cases[i].line));
+		snprintf(text, sizeof text, "%.*s%s%s", (int)(at - balanced), balanced, cases[i].instead,
+			 at + strlen(cases[i].line));
 		CU_ASSERT_EQUAL(wrong_of(text, &number), cases[i].wrong);
 		CU_ASSERT_EQUAL(number, cases[i].number);
 	}
@@ -120,7 +124,8 @@ static void numbers_and_labels(void)
 {
 	unsigned number;
 	CU_ASSERT_EQUAL(wrong_of("tent_selection_calls_total 9223372036854775807\n", &number), 1);
-	CU_ASSERT_EQUAL(wrong_of("tent_of_tomorrow{a=\"b\"} 5\ntent_metrics_build_info{version=\"9\"} 1\n", &number), 0);
+	CU_ASSERT_EQUAL(wrong_of("tent_of_tomorrow{a=\"b\"} 5\ntent_metrics_build_info{version=\"9\"} 1\n", &number),
+			0);
 	CU_ASSERT_FALSE(load("tent_logical_requests_started_total{operation=\"swap\"} 1\n")); /* of a newer build */
 	CU_ASSERT_PTR_NOT_NULL(strstr(err, "tent_logical_requests_started_total has labels"));
 	CU_ASSERT_FALSE(load("tent_logical_requests_started_total 1\n"));
