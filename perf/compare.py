@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs tentbench against yardsticks, interleaved: A B A B ..., so that a busy minute of the machine hits both. What counts
-is the median of the ratios of neighbours. Called by perf/compare.sh inside perf/lab.sh.
+"""Runs tentbench against yardsticks, interleaved: A B A B ..., so that a busy minute of the machine hits both. What
+counts is the median of the ratios of neighbours. Called by perf/compare.sh inside perf/lab.sh.
 
-To add a contender: one row in CONTENDERS (how to run a cell, how to read what it prints); to pit it against tent: one row
-in MATCHES."""
+To add a contender: one row in CONTENDERS (how to run a cell, how to read what it prints); to pit it against tent: one
+row in MATCHES."""
 import argparse
 import json
 import os
@@ -41,7 +41,8 @@ FIRST, LAST = (str(f(os.sched_getaffinity(0))) for f in (min, max))
 CONTENDERS = {
     "tent shm": Contender("tentbench", tentbench("own", "shm"), read_tentbench),
     "tent tcp": Contender("tentbench", tentbench("b/kv", "tcp"), read_tentbench),
-    "memcpy_loop": Contender("memcpy_loop", lambda c, a: ["memcpy_loop", "--cpu", FIRST, *common(c, a)], read_tentbench),
+    "memcpy_loop": Contender("memcpy_loop", lambda c, a: ["memcpy_loop", "--cpu", FIRST, *common(c, a)],
+                             read_tentbench),
     "tcp_loop": Contender("tcp_loop", lambda c, a: ["tcp_loop", "--cpu", f"{FIRST},{LAST}", "--depth", str(c.depth),
                                                     *common(c, a)], read_tentbench),
 }
@@ -87,7 +88,8 @@ def play(match, cell, a):
     noise = f"  (others used up to {row['others']:.1f} CPUs)" if row["others"] >= 0.1 else ""
     print(f"{match.ours:9} {match.theirs:12} {cell.op:5} {cell.bytes >> 10:6}K d{cell.depth} "
           f"{'cold' if cell.pool >= COLD else 'hot':4} {'GB/s' if match.metric == 'gbps' else 'us':4} "
-          f"{row['ours_value']:8.2f} {row['theirs_value']:8.2f} {row['ratio']:6.2f} [{ratios[0]:.2f}..{ratios[-1]:.2f}] "
+          f"{row['ours_value']:8.2f} {row['theirs_value']:8.2f} "
+          f"{row['ratio']:6.2f} [{ratios[0]:.2f}..{ratios[-1]:.2f}] "
           f"{row['ours_cpu_s_per_gb']:7.3f} {row['theirs_cpu_s_per_gb']:7.3f} {row['cpu_ratio']:6.2f} {verdict}{noise}",
           flush=True)
     return row
@@ -104,7 +106,8 @@ def main():
     unknown = set(a.matches) - {m.name for m in MATCHES}
     if unknown or a.rounds < 1 or a.ms < 1:
         p.error(f"no such match: {', '.join(unknown)}" if unknown else "--rounds and --ms must be positive")
-    print(f"{'ours':9} {'theirs':12} {'op':5} {'size':>7} {'':2} {'pool':4} {'unit':4} {'ours':>8} {'theirs':>8} {'ratio':>6} "
+    print(f"{'ours':9} {'theirs':12} {'op':5} {'size':>7} {'':2} {'pool':4} {'unit':4} "
+          f"{'ours':>8} {'theirs':>8} {'ratio':>6} "
           f"{'':12} {'CPUs/GB':>7} {'theirs':>7} {'ratio':>6} bar  (ratios above 1: tent is better)")
     rows = []
     for m in MATCHES:

@@ -16,8 +16,8 @@ def arguments():
     p = argparse.ArgumentParser(
         prog="perf/lab.sh", formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Run COMMAND between two pairs of daemons on loopback, in a network namespace of its own.",
-        epilog="The command finds: segments b/kv (other host: tcp) and own (this host: shm); TENT_RUNTIME_DIR = host a;\n"
-               "TENT_LAB_A, TENT_LAB_B = the runtime directories; TENTBENCH_PIDS = daemons and the two serving\n"
+        epilog="The command finds: segments b/kv (other host: tcp) and own (this host: shm); TENT_RUNTIME_DIR of host\n"
+               "a; TENT_LAB_A, TENT_LAB_B = the runtime directories; TENTBENCH_PIDS = daemons and the two serving\n"
                "applications (tentbench charges their CPU time); tentbench, memcpy_loop, tcp_loop, tentctl in PATH.\n\n"
                "  perf/lab.sh tentbench run b/kv --size 4K..64M --depth 8 --json tcp.json\n"
                "  perf/lab.sh --set poll/mode=busy tentbench run own --size 4K --depth 1 --busy --cpu 1")
@@ -66,15 +66,14 @@ def main():
     if a.rt:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     cpus = sorted(os.sched_getaffinity(0))
-    world = World(start=False)
-    for host, cpu, own in ((world.a, cpus[0], a.set_a), (world.b, cpus[-1], a.set_b)):
-        config = {"log/level": "info", "workers/count": 1}
-        if not a.unpinned:
-            config["workers/cpus"] = [cpu]
-        config.update(settings(a.set + own))
-        host.write_config([p for p in world.hosts if p is not host], config)
-        host.start_both()
-    with world as w:
+    both, own = settings(a.set), (settings(a.set_a), settings(a.set_b))
+    with World(start=False) as w:
+        for host, cpu, only in zip(w.hosts, (cpus[0], cpus[-1]), own):
+            config = {"log/level": "info", "workers/count": 1, **({} if a.unpinned else {"workers/cpus": [cpu]})}
+            host.write_config([p for p in w.hosts if p is not host], {**config, **both, **only})
+            host.start_both()
+        for host in w.hosts:
+            host.wait_ready()
         served = []
         for host, name in ((w.b, "kv"), (w.a, "own")):
             args = [os.path.join(a.build, "perf/tentbench"), "serve", name, a.serve, "-r", host.run]

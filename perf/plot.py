@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the JSON of tentbench, memcpy_loop and tcp_loop as one SVG: throughput, latency and CPU cost over the size of an
-operation. Writes the SVG itself; needs nothing but Python.
+"""Draws the JSON of tentbench, memcpy_loop and tcp_loop as one SVG: throughput, latency and CPU cost over the size of
+an operation. Writes the SVG itself; needs nothing but Python.
 
   perf/plot.py OUT.svg FILE.json ...      a PNG of it: rsvg-convert -o OUT.png OUT.svg (deploy/packages.sh perf)"""
 import json
@@ -108,8 +108,8 @@ def draw(series, environments):
     cpu = lambda c: c["cpu_s_per_gb"]
     panels = [
         (Panel(0, "Throughput, GB/s (1e9 bytes)", sizes, [gbps(c) for c in cells], False, lambda t: f"{t:g}"), [gbps]),
-        (Panel(1, "Latency: p50 (dots) and p99 (faint)", sizes, [f(c) for c in cells for f in (p50, p99)], True, time_text),
-         [p50, p99]),
+        (Panel(1, "Latency: p50 (dots) and p99 (faint)", sizes, [f(c) for c in cells for f in (p50, p99)], True,
+               time_text), [p50, p99]),
         (Panel(2, "CPU seconds per GB, all processes", sizes, [cpu(c) for c in cells if cpu(c)] or [1], True,
                lambda t: f"{t:g}"), [cpu]),
     ]
@@ -121,7 +121,8 @@ def draw(series, environments):
            ".frame{fill:none;stroke:#999}.env{font-size:11px;fill:#777}</style>",
            f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
            f'<text x="{LEFT}" y="24" class="env">{escape(e["cpu"])}, {e["cpus_online"]} CPUs, {escape(e["kernel"])}, '
-           f'{escape(e["version"])} ({escape(e["commit"])}), {escape(e["started"])}; others used up to {others:.1f} CPUs</text>']
+           f'{escape(e["version"])} ({escape(e["commit"])}), {escape(e["started"])}; '
+           f'others used up to {others:.1f} CPUs</text>']
     for panel, picks in panels:
         out += panel.frame()
         for i, (tool, cs) in enumerate(series.values()):
@@ -129,8 +130,8 @@ def draw(series, environments):
                 out += panel.line(cs, pick, COLORS[i % len(COLORS)], DASHES.get(tool, ""), faint=n > 0)
     for i, (label, (tool, _)) in enumerate(series.items()):
         x, y = WIDTH - RIGHT + 16, TOP + 10 + i * 20
-        out.append(f'<line x1="{x}" x2="{x + 24}" y1="{y}" y2="{y}" stroke="{COLORS[i % len(COLORS)]}" stroke-width="2" '
-                   f'stroke-dasharray="{DASHES.get(tool, "")}"/><text x="{x + 30}" y="{y + 4}">{escape(label)}</text>')
+        out.append(f'<line x1="{x}" x2="{x + 24}" y1="{y}" y2="{y}" stroke="{COLORS[i % len(COLORS)]}" '
+                   f'stroke-width="2" stroke-dasharray="{DASHES.get(tool, "")}"/><text x="{x + 30}" y="{y + 4}">{escape(label)}</text>')
     return "\n".join([*out, "</svg>", ""])
 
 

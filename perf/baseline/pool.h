@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory of the comparison loops: the kind that tent's applications have (a memfd, mapped shared, faulted in, filled). */
+ * Memory of the comparison loops, of the kind that tent's applications have: a memfd, mapped shared, faulted in. */
 #ifndef TB_POOL_H
 #define TB_POOL_H
 

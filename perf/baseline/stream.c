@@ -98,7 +98,8 @@ static int receive_some(struct tb_stream *s)
 {
 	uint32_t head = s->ops->head_bytes;
 	uint64_t payload = s->in_off < head ? 0 : s->ops->payload_bytes(s->head);
-	uint8_t *to = s->in_off < head ? s->head + s->in_off : (uint8_t *)s->ops->payload(s->ctx, s->head) + (s->in_off - head);
+	uint8_t *to = s->in_off < head ? s->head + s->in_off :
+					 (uint8_t *)s->ops->payload(s->ctx, s->head) + (s->in_off - head);
 	ssize_t n = recv(s->fd, to, s->in_off < head ? head - s->in_off : head + payload - s->in_off, 0);
 
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))

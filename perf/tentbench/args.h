@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The command line of tentbench and of the comparison loops: one parser, so that a sweep means the same to each of them.
+ * The command line of tentbench and of the comparison loops: one parser, so that a sweep means the same to all of them.
  * Every argument is checked here, against its own range and against the others; nothing else refuses arguments. */
 #ifndef TB_ARGS_H
 #define TB_ARGS_H

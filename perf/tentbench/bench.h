@@ -27,8 +27,8 @@ void tb_bench_close(struct tb_bench *b);
 /* Measure one cell. Whatever goes wrong, r->failed and r->why say so; nothing of the cell is outstanding afterwards. */
 void tb_cell_run(struct tb_bench *b, const struct tb_spec *spec, struct tb_result *r);
 
-/* The first lap: every block of both pools is moved once, which is when the daemons' page tables are filled. It is reported
- * beside the cells and does not count into any, so that a cell's place in the sweep does not decide its figure. */
+/* The first lap: every block of both pools is moved once, which is when the daemons' page tables are filled. It is
+ * reported beside the cells and counts into none, so that a cell's place in the sweep does not decide its figure. */
 void tb_first_lap(struct tb_bench *b, struct tb_result *r);
 
 /* tentbench serve: publish until SIGTERM or SIGINT. Exit status. */

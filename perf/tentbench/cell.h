@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One cell of a sweep: what is measured (spec), when (window: warm-up, then a bound by time or count), and what came out
+ * One cell of a sweep: what is measured (spec), when (window: warm-up, then a bound by time or count), what came out
  * (result). The window opens and closes at a completion, so that no part of an operation is counted; throughput is the
  * bytes completed inside it over its length. Owned by the conductor: the first thread of the cell. */
 #ifndef TB_CELL_H
@@ -43,6 +43,7 @@ struct tb_result {
 	uint32_t transports;              /* bit tent_transport: what carried them */
 	struct tb_moment begin, end;
 	struct tn_loghist latency_ns;     /* submit to completion taken */
+	struct tn_loghist daemon_ns;      /* of that, inside the data plane: from ingress to terminal; empty for the loops */
 };
 
 /* Length of the window; 0 when the cell never got that far. */

@@ -49,7 +49,7 @@ struct lane {
 	uint64_t serial, verified_bytes, heard_ns;
 	uint32_t transports;
 	bool presetting;          /* verify mode: writing what READs will find */
-	struct tn_loghist latency_ns;
+	struct tn_loghist latency_ns, daemon_ns;
 };
 
 struct cell {
@@ -94,7 +94,8 @@ static uint32_t next_block(struct tb_walk *w, uint8_t *taken)
 /* What content number `number` of this thread looks like: a remote block's (READ), or an operation's (WRITE). */
 static uint64_t key_of(const struct lane *l, uint64_t number)
 {
-	return l->cell->b->args->seed * UINT64_C(0xd1342543de82ef95) + ((uint64_t)l->index << 48) + number * UINT64_C(0x2545f491);
+	return l->cell->b->args->seed * UINT64_C(0xd1342543de82ef95) + ((uint64_t)l->index << 48) +
+	       number * UINT64_C(0x2545f491);
 }
 
 static uint64_t local_off(const struct lane *l, uint32_t block) { return l->part_off + block * l->cell->spec->bytes; }
@@ -202,8 +203,10 @@ static void count(struct lane *l, const struct slot *s, const tent_completion *c
 	if (c->attempts > 1)
 		tn_count64(&l->retried, 1);
 	l->transports |= 1u << (c->transport & 31);
-	if (measuring)
+	if (measuring) {
 		tn_loghist_add(&l->latency_ns, now_ns - s->submit_ns);
+		tn_loghist_add(&l->daemon_ns, c->latency_ns);
+	}
 }
 
 /* Verify mode: read what a WRITE left in the segment. Not an operation of the sweep: nobody times it. */
@@ -429,6 +432,7 @@ static void run_threads(struct cell *c)
 		(void)pthread_join(c->lanes[i].thread, NULL);
 	for (unsigned i = 0; i < threads; i++) {
 		tn_loghist_merge(&c->r->latency_ns, &c->lanes[i].latency_ns);
+		tn_loghist_merge(&c->r->daemon_ns, &c->lanes[i].daemon_ns);
 		c->r->transports |= c->lanes[i].transports;
 		c->r->verified_bytes += c->lanes[i].verified_bytes;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reads CPU clocks of other processes. The kernel's clock of a process has ns resolution, where /proc/PID/stat counts in
+ * Reads CPU clocks of other processes. The kernel's clock of a process has ns resolution, while /proc/PID/stat counts
  * ticks of 10 ms: too coarse for a cell of one second. See procs.h. */
 #include "perf/tentbench/procs.h"
 

@@ -111,8 +111,8 @@ static void table_environment(struct tb_report *rep, const struct tb_result *fir
 	if (first_lap != NULL && !first_lap->failed)
 		fprintf(rep->table, "\n# first lap over pools that the daemons never touched: %.3f GB/s, %.3f CPUs/GB",
 			tb_result_gbps(first_lap), tb_result_cpu_per_gb(first_lap, rep->procs, -1));
-	fprintf(rep->table, "\n%-5s %8s %5s %-5s %-5s %8s %9s %8s %8s %8s %8s %8s\n", "op", "size", "depth", "pool", "via", "GB/s",
-		"ops/s", "p50", "p90", "p99", "p99.9", "CPUs/GB");
+	fprintf(rep->table, "\n%-5s %8s %5s %-5s %-5s %8s %9s %8s %8s %8s %8s %8s %8s\n", "op", "size", "depth", "pool", "via",
+		"GB/s", "ops/s", "p50", "p90", "p99", "p99.9", "daemon", "CPUs/GB");
 	(void)fflush(rep->table);
 }
 
@@ -130,12 +130,12 @@ static void json_number(struct tn_jout *j, const char *key, double value, unsign
 		tn_jout_fixed(j, key, (uint64_t)(value * scale + 0.5), decimals);
 }
 
-static void json_latency(struct tn_jout *j, const struct tn_loghist *h)
+static void json_latency(struct tn_jout *j, const char *key, const struct tn_loghist *h)
 {
 	static const struct { const char *key; double pct; } rows[] = {
 		{ "min", 0 }, { "p50", 50 }, { "p90", 90 }, { "p99", 99 }, { "p999", 99.9 }, { "max", 100 } };
 
-	tn_jout_object(j, "latency_us");
+	tn_jout_object(j, key);
 	for (size_t i = 0; i < TN_ARRAY_LEN(rows); i++)
 		tn_jout_fixed(j, rows[i].key, tn_loghist_percentile(h, rows[i].pct), 3);
 	json_number(j, "mean", tn_loghist_mean(h) / 1e3, 3);
@@ -197,7 +197,9 @@ static void json_cell(struct tb_report *rep, const struct tb_result *r)
 		tn_jout_u64(j, "retried", r->retried);
 		json_number(j, "gb_per_s", tb_result_gbps(r), 5);
 		json_number(j, "ops_per_s", tb_result_ops_per_s(r), 1);
-		json_latency(j, &r->latency_ns);
+		json_latency(j, "latency_us", &r->latency_ns);
+		if (r->daemon_ns.cnt != 0)
+			json_latency(j, "daemon_latency_us", &r->daemon_ns);
 		json_cpu(j, r, rep->procs);
 	}
 	tn_jout_close_object(j);
@@ -233,6 +235,8 @@ static void table_cell(struct tb_report *rep, const struct tb_result *r)
 		fprintf(rep->table, "%8.3f %9.0f", tb_result_gbps(r), tb_result_ops_per_s(r));
 		for (unsigned i = 0; i < TN_ARRAY_LEN(pcts); i++)
 			fprintf(rep->table, " %8s", tn_duration_format(tn_loghist_percentile(&r->latency_ns, pcts[i]), p));
+		fprintf(rep->table, " %8s", r->daemon_ns.cnt == 0 ? "-" :
+			tn_duration_format(tn_loghist_percentile(&r->daemon_ns, 50), p));
 		if (cpu < 0)
 			fprintf(rep->table, " %8s", "?");
 		else

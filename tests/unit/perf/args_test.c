@@ -45,7 +45,8 @@ static void takes_a_sweep(void)
 	struct tb_args a;
 	char err[600];
 
-	CU_ASSERT_EQUAL(parse(&a, TB_TENT, "run b/kv -s 4K..64M,8 -d 1,32 -o read -t tcp -T 1.5s -j 2 -b -S 7 -r /r -D /x,/y", err), -1);
+	CU_ASSERT_EQUAL(parse(&a, TB_TENT, "run b/kv -s 4K..64M,8 -d 1,32 -o read -t tcp -T 1.5s -j 2 -b -S 7 -D /x,/y", err),
+			-1);
 	CU_ASSERT_STRING_EQUAL(err, "");
 	CU_ASSERT_STRING_EQUAL(a.segment, "b/kv");
 	CU_ASSERT_EQUAL(a.size_cnt, 9);
@@ -154,6 +155,7 @@ static void pids_come_from_the_environment(void)
 	CU_ASSERT_EQUAL_FATAL(unsetenv("TENTBENCH_PIDS"), 0);
 }
 
-TN_TEST_MAIN("perf arguments", { "a sweep is understood", takes_a_sweep }, { "pools hold what is in flight", sizes_the_pools },
+TN_TEST_MAIN("perf arguments", { "a sweep is understood", takes_a_sweep },
+	     { "pools hold what is in flight", sizes_the_pools },
 	     { "nonsense is refused with its reason", refuses_nonsense },
 	     { "pids come from the environment", pids_come_from_the_environment })

@@ -113,8 +113,9 @@ int tent_poll(tent_qp *qp, tent_completion *out, int max)
 		bool lie = fake.lie != FAKE_HONEST && ++fake.completed == fake.lie_at;
 
 		copy(r, lie);
-		out[n++] = (tent_completion){ .user_data = r->user_data, .bytes = r->bytes, .kind = TENT_COMPLETION_REQUEST,
-					      .outcome = TENT_OUTCOME_COMPLETED, .transport = TENT_TRANSPORT_SHM, .attempts = 1 };
+		out[n++] = (tent_completion){ .user_data = r->user_data, .bytes = r->bytes, .latency_ns = 123,
+					      .kind = TENT_COMPLETION_REQUEST, .outcome = TENT_OUTCOME_COMPLETED,
+					      .transport = TENT_TRANSPORT_SHM, .attempts = 1 };
 		if (lie && fake.lie == FAKE_FAILS) {
 			out[n - 1].status = TENT_TIMEOUT;
 			out[n - 1].outcome = TENT_OUTCOME_TIMEOUT;

@@ -51,6 +51,8 @@ static void counts_what_is_right(void)
 			CU_ASSERT(result.ops >= 2000);
 			CU_ASSERT_EQUAL(result.bytes, result.ops * BLOCK);
 			CU_ASSERT_EQUAL(result.latency_ns.cnt, result.ops);
+			CU_ASSERT_EQUAL(result.daemon_ns.cnt, result.ops);
+			CU_ASSERT_EQUAL(result.daemon_ns.max, 123);
 			CU_ASSERT_EQUAL(result.transports, 1u << TENT_TRANSPORT_SHM);
 			CU_ASSERT_EQUAL(fake.hint_seen, 1u << TENT_TRANSPORT_SHM);
 			CU_ASSERT_EQUAL(fake.deepest, DEPTH);
