@@ -22,13 +22,17 @@ static const struct shr_event_form forms[SHR_EVENT_KIND_CNT] = {
 	[SHR_EVENT_REQUEST_FAILED] = { "tent.request.failed", "warn", ATTEMPT | WHAT | CAUSE | SHR_EVF_DURATION },
 	[SHR_EVENT_REQUEST_SLOW] = { "tent.request.slow", "warn", ATTEMPT | WHAT | SHR_EVF_STATUS | SHR_EVF_DURATION },
 	[SHR_EVENT_REQUEST_STUCK] = { "tent.request.stuck", "warn", ATTEMPT | WHAT | SHR_EVF_PHASE | SHR_EVF_DURATION },
-	[SHR_EVENT_ATTEMPT_FAILED] = { "tent.transport.attempt_failed", "warn", ATTEMPT | WHAT | CAUSE | SHR_EVF_DURATION },
-	[SHR_EVENT_FAILOVER] = { "tent.transport.failover", "info", ATTEMPT | SHR_EVF_FROM_TO | SHR_EVF_OPERATION | CAUSE },
-	[SHR_EVENT_SELECTION_FAILED] = { "tent.transport.selection_failed", "warn", REQUEST | SHR_EVF_OPERATION | CAUSE },
+	[SHR_EVENT_ATTEMPT_FAILED] = { "tent.transport.attempt_failed", "warn",
+				       ATTEMPT | WHAT | CAUSE | SHR_EVF_DURATION },
+	[SHR_EVENT_FAILOVER] = { "tent.transport.failover", "info",
+				 ATTEMPT | SHR_EVF_FROM_TO | SHR_EVF_OPERATION | CAUSE },
+	[SHR_EVENT_SELECTION_FAILED] = { "tent.transport.selection_failed", "warn",
+					 REQUEST | SHR_EVF_OPERATION | CAUSE },
 	[SHR_EVENT_SPAN_TRANSFER] = { "tent.logical_transfer", "info",
-		REQUEST | SHR_EVF_SPAN | WHAT | SHR_EVF_STATUS | SHR_EVF_DURATION },
+				      REQUEST | SHR_EVF_SPAN | WHAT | SHR_EVF_STATUS | SHR_EVF_DURATION },
 	[SHR_EVENT_SPAN_ATTEMPT] = { "tent.transport_attempt", "info",
-		ATTEMPT | SHR_EVF_SPAN | SHR_EVF_PARENT | WHAT | SHR_EVF_STATUS | SHR_EVF_DURATION },
+				     ATTEMPT | SHR_EVF_SPAN | SHR_EVF_PARENT | WHAT | SHR_EVF_STATUS |
+					 SHR_EVF_DURATION },
 	[SHR_EVENT_CLIENT_DROPPED] = { "tent.client.dropped", "warn", SHR_EVF_STATUS | SHR_EVF_ARG },
 	[SHR_EVENT_PEER_SESSION] = { "tent.peer.session", "info", SHR_EVF_STATUS },
 	[SHR_EVENT_LANE_DOWN] = { "tent.lane.down", "info", SHR_EVF_TRANSPORT | CAUSE },
@@ -52,7 +56,8 @@ const char *shr_event_retention(unsigned retention)
 
 char *shr_event_time(uint64_t mono_ns, const struct shr_event_clock *clock, char out[static SHR_EVENT_TIME_MAX])
 {
-	uint64_t real_ns = clock->real_ns + (mono_ns - clock->mono_ns); /* modulo 2^64: also for events before the pair */
+	uint64_t real_ns =
+	    clock->real_ns + (mono_ns - clock->mono_ns); /* modulo 2^64: also for events before the pair */
 	time_t s = (time_t)(real_ns / TN_NS_PER_S);
 	struct tm tm;
 	char day[32];
@@ -75,7 +80,8 @@ static void put_hex(struct tn_jout *j, const char *key, uint64_t v)
 	tn_jout_str(j, key, hex);
 }
 
-static void put_ids(struct tn_jout *j, const struct shr_event_shm *ev, const struct shr_event_clock *clock, unsigned fields)
+static void put_ids(struct tn_jout *j, const struct shr_event_shm *ev, const struct shr_event_clock *clock,
+		    unsigned fields)
 {
 	if (fields & SHR_EVF_REQUEST) {
 		tn_jout_u64(j, "request_id", ev->request_id);

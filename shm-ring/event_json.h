@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What an event record means, once for everybody who shows one: name, level and meaningful fields of each kind, and the
  * record as a JSON line (contract sections 6 and 7). The field order is fixed; a field that means nothing for a kind is
- * left out. Records come from shared memory: every enum is checked, an unknown one reads "invalid". Pure; any thread. */
+ * left out. Records come from shared memory: every enum is checked, an unknown one reads "invalid". Pure; any thread.
+ */
 #ifndef SHR_EVENT_JSON_H
 #define SHR_EVENT_JSON_H
 

@@ -15,6 +15,7 @@ struct cp_log_limit {
 	struct { uint64_t used_ns, suppressed; } kind[SHR_EVENT_KIND_CNT];
 };
 /* True when the event may be rendered now; *suppressed_out is then the number to print. Else it is counted. */
-bool cp_log_limit_pass(struct cp_log_limit *l, const struct shr_event_shm *ev, uint64_t now_ns, uint64_t *suppressed_out);
+bool cp_log_limit_pass(struct cp_log_limit *l, const struct shr_event_shm *ev, uint64_t now_ns,
+		       uint64_t *suppressed_out);
 
 #endif

@@ -74,7 +74,9 @@ int tctl_cmd_postmortem(struct tctl *t, int argc, char **argv)
 	uint64_t events = EVENTS_DEFAULT, generation = 0;
 	struct tctl_postmortem_cfg cfg = { .now_ns = tn_now_ns(), .now_real_ns = tn_real_ns() };
 	const struct tctl_option options[] = {
-		{ "events", 'n', TCTL_COUNT, &events }, { "spans", '\0', TCTL_FLAG, &cfg.spans }, { NULL, '\0', TCTL_FLAG, NULL },
+		{ "events", 'n', TCTL_COUNT, &events },
+		{ "spans", '\0', TCTL_FLAG, &cfg.spans },
+		{ NULL, '\0', TCTL_FLAG, NULL },
 	};
 	struct found found[TCTL_REGIONS_MAX];
 	struct tctl_region r;

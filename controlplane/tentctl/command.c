@@ -82,27 +82,32 @@ static void config_errors_json(const struct tn_config_errors *errors)
 	json_decref(j);
 }
 
-struct tn_config *tctl_config_load(struct tctl *t, const char *path)
+tn_status tctl_config_try(struct tctl *t, const char *path, struct tn_config **out, struct tn_config_errors *errors)
 {
 	char dir_set[4200];
 	struct tctl_texts sets = t->sets;
 	if (t->runtime_dir != NULL) {
 		if (sets.cnt == TCTL_TEXTS_MAX ||
-		    (size_t)snprintf(dir_set, sizeof dir_set, "runtime_dir=%s", t->runtime_dir) >= sizeof dir_set) {
-			tctl_fail(t, TN_TOO_BIG, "--runtime-dir: too long, or too many --set");
-			return NULL;
-		}
+		    (size_t)snprintf(dir_set, sizeof dir_set, "runtime_dir=%s", t->runtime_dir) >= sizeof dir_set)
+			return TN_TOO_BIG;
 		sets.item[sets.cnt++] = dir_set;
 	}
 	struct tn_config_opts opts = { .size = sizeof opts, .path = path != NULL ? path : t->config_path,
 				       .sets = sets.cnt > 0 ? sets.item : NULL, .set_cnt = sets.cnt };
+	return tn_config_load(&opts, out, errors);
+}
+
+struct tn_config *tctl_config_load(struct tctl *t, const char *path)
+{
 	struct tn_config *config = NULL;
 	struct tn_config_errors *errors = calloc(1, sizeof *errors);
-	tn_status s = errors != NULL ? tn_config_load(&opts, &config, errors) : TN_NO_MEMORY;
+	tn_status s = errors != NULL ? tctl_config_try(t, path, &config, errors) : TN_NO_MEMORY;
 	if (s == TN_CONFIG) {
 		if (t->json)
 			config_errors_json(errors);
 		tn_config_errors_print(errors, stderr);
+	} else if (s == TN_TOO_BIG) {
+		tctl_fail(t, s, "--runtime-dir: too long, or too many --set");
 	} else if (s != TN_OK) {
 		tctl_fail(t, s, "cannot read the configuration: %s", tn_status_meaning(s));
 	}

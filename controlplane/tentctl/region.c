@@ -47,7 +47,8 @@ tn_status tctl_region_open(const char *dir, uint64_t generation, struct tctl_reg
 		s = TN_NOT_FOUND;
 	if (s != TN_OK) {
 		snprintf(err, err_bytes, "no telemetry file of a data plane in %s: %s", dir,
-			 s == TN_NOT_FOUND ? "did one ever run there? (-r names another directory)" : tn_status_meaning(s));
+			 s == TN_NOT_FOUND ? "did one ever run there? (-r names another directory)"
+					   : tn_status_meaning(s));
 		return s;
 	}
 	for (uint32_t i = 0; i < cnt; i++)

@@ -9,7 +9,8 @@
 bool tctl_style_on(FILE *to)
 {
 	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-	return isatty(fileno(to)) && (no_color == NULL || no_color[0] == '\0') && term != NULL && strcmp(term, "dumb") != 0;
+	return isatty(fileno(to)) && (no_color == NULL || no_color[0] == '\0') && term != NULL &&
+	       strcmp(term, "dumb") != 0;
 }
 
 const char *tctl_style(FILE *to, enum tctl_style style)

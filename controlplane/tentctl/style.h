@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Colour for people: only on a terminal, never when NO_COLOR is set or TERM is dumb. Meaning never hangs on colour alone. */
+ * Colour for people: only on a terminal, never when NO_COLOR is set or TERM is dumb. Meaning never hangs on colour
+ * alone. */
 #ifndef TCTL_STYLE_H
 #define TCTL_STYLE_H
 

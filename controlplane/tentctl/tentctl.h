@@ -54,6 +54,9 @@ int tctl_fail(const struct tctl *t, tn_status status, const char *fmt, ...) TN_P
 int tctl_bad_usage(struct tctl *t, const char *fmt, ...) TN_PRINTF(2, 3);
 /* Loads the configuration once; its errors are printed. NULL when it is wrong. */
 const struct tn_config *tctl_config(struct tctl *t);
+/* The same as tctl_config_load() without printing: TN_CONFIG with the reasons, TN_TOO_BIG (--runtime-dir), NO_MEMORY.
+ */
+tn_status tctl_config_try(struct tctl *t, const char *path, struct tn_config **out, struct tn_config_errors *errors);
 /* Loads `path` (NULL: as the global options say) afresh; the caller frees it. NULL: errors were printed. */
 struct tn_config *tctl_config_load(struct tctl *t, const char *path);
 /* The directory of the pair to talk to; NULL when it cannot be known, the reason was printed. */
@@ -133,6 +136,7 @@ int tctl_cmd_config_check(struct tctl *t, int argc, char **argv);
 int tctl_cmd_config_dump(struct tctl *t, int argc, char **argv);
 int tctl_cmd_keygen(struct tctl *t, int argc, char **argv);
 int tctl_cmd_verify(struct tctl *t, int argc, char **argv);
+int tctl_cmd_doctor(struct tctl *t, int argc, char **argv);
 int tctl_cmd_postmortem(struct tctl *t, int argc, char **argv);
 int tctl_cmd_version(struct tctl *t, int argc, char **argv);
 

@@ -1,6 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The operator verbs against real daemons, and against what is left of them after kill -9."""
+import json
+import os
+import signal
+import socket
+
 from pair import World, run, wait_for
 
 
@@ -40,4 +45,44 @@ def postmortem():
         assert sum(r["inflight"] for r in stopped["requests"]) == 0, stopped["requests"]
 
 
-run({"postmortem": postmortem})
+def finding(doc, check, grade):
+    return [f for f in doc["findings"] if f["check"] == check and f["grade"] == grade]
+
+
+def doctor():
+    """Healthy daemons give no failure; dead, stopped and colliding ones are named with what to type."""
+    with World() as w:
+        doc = json.loads(w.a.tentctl("-j", "doctor").stdout)
+        assert doc["ok"], [f for f in doc["findings"] if f["grade"] == "fail"]
+        pid = w.a.procs["dataplane"].pid
+        served = [f["what"] for f in finding(doc, "ports", "ok")]
+        assert any(f"127.0.0.1:{w.a.data_port} is served by pid {pid}" in s for s in served), served
+        assert len(finding(doc, "alive", "ok")) == 2, doc["findings"]
+        # stopped: lives, but says nothing
+        w.a.procs["controlplane"].signal(signal.SIGSTOP)
+        r = w.a.tentctl("-j", "doctor")
+        w.a.procs["controlplane"].signal(signal.SIGCONT)
+        assert r.returncode == 1, r.stdout
+        stuck = finding(json.loads(r.stdout), "alive", "fail")
+        assert stuck and f"kill -CONT {w.a.procs['controlplane'].pid}" in stuck[0]["fix"], stuck
+        # dead: what it left behind, and who is on its port now
+        w.a.procs["dataplane"].kill()
+        with socket.socket() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            s.bind(("127.0.0.1", w.a.data_port))
+            s.listen()
+            r = w.a.tentctl("-j", "doctor")
+        doc = json.loads(r.stdout)
+        assert r.returncode == 1 and not doc["ok"], r.stdout
+        taken = finding(doc, "ports", "fail")
+        assert taken and f"(pid {os.getpid()})" in taken[0]["what"], taken
+        assert "tentctl postmortem 1" in finding(doc, "telemetry", "warn")[0]["fix"], doc["findings"]
+        assert "attach.sock" in finding(doc, "leftovers", "warn")[0]["what"], doc["findings"]
+        w.a.start("dataplane")
+        w.a.wait_ready()
+        w.a.stop()
+        w.b.stop()
+        assert w.b.tentctl("doctor").returncode == 0  # nothing runs: no failure
+
+
+run({"doctor": doctor, "postmortem": postmortem})

@@ -67,7 +67,8 @@ static json_t *entry_json(const struct tctl_region *r, const struct entry *e, ui
 	bool worker = e->thread < r->ro.lay.worker_cnt;
 	json_object_set_new(j, "thread", worker ? json_sprintf("worker %u", e->thread) : json_string("control"));
 	tn_json_put_str(j, "ring", e->keep ? "keep" : "log");
-	json_object_set_new(j, "us_from_end", json_integer((json_int_t)((int64_t)(e->ev.mono_ns - end_ns) / (int64_t)TN_NS_PER_US)));
+	json_object_set_new(j, "us_from_end",
+			    json_integer((json_int_t)((int64_t)(e->ev.mono_ns - end_ns) / (int64_t)TN_NS_PER_US)));
 	if (e->ev.kind == SHR_EVENT_LANE_DOWN || e->ev.kind == SHR_EVENT_PEER_SESSION)
 		tn_json_put_u64(j, "peer_index", e->ev.arg);
 	if (e->ev.kind == SHR_EVENT_STATE)
@@ -79,7 +80,8 @@ json_t *tctl_postmortem_events(const struct tctl_region *r, const struct tctl_po
 {
 	json_t *doc = json_object(), *list = json_array();
 	uint32_t rings = 2 * (r->ro.lay.worker_cnt + 1);
-	struct collection c = { .item = cfg->events_max > 0 ? calloc((size_t)rings * cfg->events_max, sizeof *c.item) : NULL };
+	struct collection c = { .item = cfg->events_max > 0 ? calloc((size_t)rings * cfg->events_max, sizeof *c.item)
+							    : NULL };
 	struct tn_text line;
 	tn_text_init(&line, LINE_MAX_BYTES);
 	if (c.item != NULL) {

@@ -40,7 +40,8 @@ static void put_who(const struct gather *g, json_t *doc)
 	const struct shr_event_clock clock = { h->start_mono_ns, h->start_real_ns };
 	char time[SHR_EVENT_TIME_MAX];
 	bool alive = g->cfg->life == TCTL_LIFE_RUNNING || g->cfg->life == TCTL_LIFE_HUNG;
-	uint64_t last_ns = tctl_region_last_sign_ns(g->r), last_real_ns = h->start_real_ns + (last_ns - h->start_mono_ns);
+	uint64_t last_ns = tctl_region_last_sign_ns(g->r),
+		 last_real_ns = h->start_real_ns + (last_ns - h->start_mono_ns);
 
 	tn_json_put_u64(doc, "generation", h->generation);
 	if (tn_json_put_str(doc, "file", g->r->path) != TN_OK)
@@ -112,7 +113,8 @@ static json_t *worker_json(struct gather *g, uint32_t i)
 	put_age(g, j, "oldest_work_us", tn_load_relaxed64(&w->oldest_work_ns));
 	put_age(g, j, "last_progress_us", tn_load_relaxed64(&w->last_progress_ns));
 	put_age(g, j, "last_loop_us", tn_load_relaxed64(&w->loop_ns));
-	tn_json_put_u64(j, "busy_permille", busy + idle > 0 ? (uint64_t)((double)busy * 1000 / (double)(busy + idle)) : 0);
+	tn_json_put_u64(j, "busy_permille",
+			busy + idle > 0 ? (uint64_t)((double)busy * 1000 / (double)(busy + idle)) : 0);
 	json_object_set_new(j, "transports_up", transports_json(tn_load_relaxed32(&w->transports_up)));
 	json_object_set_new(j, "attempts", attempts);
 	return j;
@@ -133,7 +135,8 @@ static json_t *request_json(const struct gather *g, unsigned op)
 		tn_json_put_u64(j, tn_outcome_name(o), n);
 	}
 	for (unsigned k = 0; k < TN_TRANSPORT_CNT; k++)
-		bytes += tctl_counter(g->cells, op == TN_OP_READ ? TN_C1(READ_BYTES_TOTAL, k) : TN_C1(WRITE_BYTES_TOTAL, k));
+		bytes +=
+		    tctl_counter(g->cells, op == TN_OP_READ ? TN_C1(READ_BYTES_TOTAL, k) : TN_C1(WRITE_BYTES_TOTAL, k));
 	json_object_set_new(j, "inflight", json_integer(tctl_gauge(g->cells, TN_G1(LOGICAL_REQUESTS_INFLIGHT, op))));
 	tn_json_put_u64(j, "bytes", bytes);
 	return j;
@@ -151,7 +154,8 @@ static json_t *attempt_json(const struct gather *g, unsigned kind, unsigned op)
 	tn_json_put_str(j, "operation", tn_op_name(op));
 	tn_json_put_u64(j, "attempts", n);
 	for (unsigned o = 0; o < TN_OUTCOME_CNT; o++)
-		tn_json_put_u64(j, tn_outcome_name(o), tctl_counter(g->cells, TN_C3(TRANSPORT_ATTEMPT_OUTCOMES_TOTAL, kind, op, o)));
+		tn_json_put_u64(j, tn_outcome_name(o),
+				tctl_counter(g->cells, TN_C3(TRANSPORT_ATTEMPT_OUTCOMES_TOTAL, kind, op, o)));
 	json_object_set_new(j, "inflight", json_integer(tctl_gauge(g->cells, TN_G2(INFLIGHT_ATTEMPTS, kind, op))));
 	tn_json_put_u64(j, "bytes", tctl_counter(g->cells, op == TN_OP_READ ? TN_C1(READ_BYTES_TOTAL, kind) :
 									    TN_C1(WRITE_BYTES_TOTAL, kind)));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The document as a page: the verdict first, then what an operator asks next, the events last (they are what scrolls). */
+ * The document as a page: the verdict first, then what an operator asks next, the events last (they are what scrolls).
+ */
 #include <inttypes.h>
 #include <string.h>
 
@@ -37,7 +38,8 @@ static const char *words(const json_t *list, char *out, size_t out_bytes)
 	snprintf(out, out_bytes, "-");
 	json_array_foreach(list, i, v)
 		if (json_is_string(v) && at < out_bytes)
-			at += (size_t)snprintf(out + at, out_bytes - at, "%s%s", i > 0 ? " " : "", json_string_value(v));
+			at +=
+			    (size_t)snprintf(out + at, out_bytes - at, "%s%s", i > 0 ? " " : "", json_string_value(v));
 	return out;
 }
 
@@ -51,13 +53,13 @@ static void print_who(const json_t *doc, FILE *to)
 	char up[96];
 	const char *verdict = tctl_text(doc, "verdict");
 	bool good = strcmp(verdict, "running") == 0 || strcmp(verdict, "stopped") == 0;
-	fprintf(to, "%sdata plane, generation %s: %s%s\n\n", tctl_style(to, good ? TCTL_GOOD : TCTL_BAD), tctl_text(doc, "generation"),
-		verdict_text(verdict), tctl_style(to, TCTL_PLAIN));
+	fprintf(to, "%sdata plane, generation %s: %s%s\n\n", tctl_style(to, good ? TCTL_GOOD : TCTL_BAD),
+		tctl_text(doc, "generation"), verdict_text(verdict), tctl_style(to, TCTL_PLAIN));
 	fprintf(to, "process    pid %s, session %s\n", tctl_text(doc, "pid"), tctl_text(doc, "session"));
 	fprintf(to, "build      %s, ABI %s\n", tctl_text(doc, "build"), tctl_text(doc, "abi"));
 	fprintf(to, "started    %s\n", tctl_text(doc, "started"));
-	fprintf(to, "last sign  %s, %s after the start, %s ago\n", tctl_text(doc, "last_sign"), age_text(doc, "lived_us"),
-		age_text(doc, "last_sign_us_ago"));
+	fprintf(to, "last sign  %s, %s after the start, %s ago\n", tctl_text(doc, "last_sign"),
+		age_text(doc, "lived_us"), age_text(doc, "last_sign_us_ago"));
 	fprintf(to, "state      %s, config generation %s, recording %s, transports %s\n", tctl_text(doc, "state"),
 		tctl_text(doc, "config_generation"), json_is_true(json_object_get(doc, "recording")) ? "on" : "off",
 		words(json_object_get(doc, "transports_loaded"), up, sizeof up));
@@ -72,26 +74,30 @@ static void print_others(const json_t *list, FILE *to)
 	size_t i;
 	json_t *o;
 	json_array_foreach(list, i, o)
-		fprintf(to, "%s generation %s (%s)", i == 0 ? "also here  " : ",", tctl_text(o, "generation"), tctl_text(o, "verdict"));
+		fprintf(to, "%s generation %s (%s)", i == 0 ? "also here  " : ",", tctl_text(o, "generation"),
+			tctl_text(o, "verdict"));
 	if (json_array_size(list) > 0)
 		fputc('\n', to);
 }
 
 static void print_workers(const json_t *list, bool alive, FILE *to)
 {
-	static const char *const headings[] = { "WORKER", "CPU", "THREAD", ">IN-FLIGHT", ">QUEUED", ">BYTES", ">OLDEST", ">PROGRESS", ">LANES",
-						">BUSY", "UP", "WORK IS WITH" };
+	static const char *const headings[] = { "WORKER",  "CPU",    "THREAD",  ">IN-FLIGHT",
+						">QUEUED", ">BYTES", ">OLDEST", ">PROGRESS",
+						">LANES",  ">BUSY",  "UP",      "WORK IS WITH" };
 	struct tctl_table *tb = tctl_table_new(TN_ARRAY_LEN(headings), headings);
 	size_t i;
 	json_t *w;
 	json_array_foreach(list, i, w) {
 		char up[96], busy[16];
 		snprintf(busy, sizeof busy, "%.1f%%", (double)tctl_u64(w, "busy_permille") / 10);
-		tctl_table_row(tb, (const char *[]){ tctl_text(w, "index"), tctl_text(w, "cpu"),
-						     json_is_true(json_object_get(w, "thread")) ? "up" : "ended", tctl_text(w, "inflight"),
-						     tctl_text(w, "queued"), tctl_bytes_text(tctl_u64(w, "outstanding_bytes")),
-						     age_text(w, "oldest_work_us"), age_text(w, "last_progress_us"), tctl_text(w, "lanes"), busy,
-						     words(json_object_get(w, "transports_up"), up, sizeof up), tctl_text(w, "work") });
+		tctl_table_row(
+		    tb, (const char *[]){
+			    tctl_text(w, "index"), tctl_text(w, "cpu"),
+			    json_is_true(json_object_get(w, "thread")) ? "up" : "ended", tctl_text(w, "inflight"),
+			    tctl_text(w, "queued"), tctl_bytes_text(tctl_u64(w, "outstanding_bytes")),
+			    age_text(w, "oldest_work_us"), age_text(w, "last_progress_us"), tctl_text(w, "lanes"), busy,
+			    words(json_object_get(w, "transports_up"), up, sizeof up), tctl_text(w, "work") });
 	}
 	heading(to, alive ? "workers now" : "workers at the end (ages before it)");
 	tctl_table_print(tb, to);
@@ -100,13 +106,15 @@ static void print_workers(const json_t *list, bool alive, FILE *to)
 
 static void print_requests(const json_t *list, FILE *to)
 {
-	static const char *const headings[] = { "REQUESTS", ">STARTED", ">COMPLETED", ">FAILED", ">TIMEOUT", ">CANCELED", ">IN-FLIGHT", ">MOVED" };
+	static const char *const headings[] = { "REQUESTS", ">STARTED",  ">COMPLETED", ">FAILED",
+						">TIMEOUT", ">CANCELED", ">IN-FLIGHT", ">MOVED" };
 	struct tctl_table *tb = tctl_table_new(TN_ARRAY_LEN(headings), headings);
 	size_t i;
 	json_t *r;
 	json_array_foreach(list, i, r)
-		tctl_table_row(tb, (const char *[]){ tctl_text(r, "operation"), tctl_text(r, "started"), tctl_text(r, "completed"),
-						     tctl_text(r, "failed"), tctl_text(r, "timeout"), tctl_text(r, "canceled"),
+		tctl_table_row(tb, (const char *[]){ tctl_text(r, "operation"), tctl_text(r, "started"),
+						     tctl_text(r, "completed"), tctl_text(r, "failed"),
+						     tctl_text(r, "timeout"), tctl_text(r, "canceled"),
 						     tctl_text(r, "inflight"), tctl_bytes_text(tctl_u64(r, "bytes")) });
 	heading(to, "what it had done");
 	tctl_table_print(tb, to);
@@ -115,16 +123,19 @@ static void print_requests(const json_t *list, FILE *to)
 
 static void print_attempts(const json_t *list, FILE *to)
 {
-	static const char *const headings[] = { "ATTEMPTS", "OPERATION", ">MADE", ">COMPLETED", ">FAILED", ">TIMEOUT", ">CANCELED", ">IN-FLIGHT", ">MOVED",
-						">P50", ">P99" };
+	static const char *const headings[] = { "ATTEMPTS", "OPERATION", ">MADE",     ">COMPLETED",
+						">FAILED",  ">TIMEOUT",  ">CANCELED", ">IN-FLIGHT",
+						">MOVED",   ">P50",      ">P99" };
 	struct tctl_table *tb = tctl_table_new(TN_ARRAY_LEN(headings), headings);
 	size_t i;
 	json_t *a;
 	json_array_foreach(list, i, a)
-		tctl_table_row(tb, (const char *[]){ tctl_text(a, "transport"), tctl_text(a, "operation"), tctl_text(a, "attempts"),
-						     tctl_text(a, "completed"), tctl_text(a, "failed"), tctl_text(a, "timeout"),
-						     tctl_text(a, "canceled"), tctl_text(a, "inflight"), tctl_bytes_text(tctl_u64(a, "bytes")),
-						     tctl_time_text(tctl_u64(a, "p50_ns")), tctl_time_text(tctl_u64(a, "p99_ns")) });
+		tctl_table_row(
+		    tb, (const char *[]){ tctl_text(a, "transport"), tctl_text(a, "operation"),
+					  tctl_text(a, "attempts"), tctl_text(a, "completed"), tctl_text(a, "failed"),
+					  tctl_text(a, "timeout"), tctl_text(a, "canceled"), tctl_text(a, "inflight"),
+					  tctl_bytes_text(tctl_u64(a, "bytes")), tctl_time_text(tctl_u64(a, "p50_ns")),
+					  tctl_time_text(tctl_u64(a, "p99_ns")) });
 	if (json_array_size(list) > 0) {
 		fputc('\n', to);
 		tctl_table_print(tb, to);
@@ -141,7 +152,9 @@ static void print_inflight(const json_t *doc, bool alive, FILE *to)
 	fprintf(to, "admission  %s owners queued, %s with transports (%s)\n", tctl_text(a, "queued_owners"),
 		tctl_text(a, "dispatched_owners"), tctl_bytes_text(tctl_u64(a, "dispatched_bytes")));
 	json_array_foreach(streams, i, s)
-		fprintf(to, "%-9s  %s connections, %s operations (%s), %s waiting for a lane; %s segments sent again in its life\n",
+		fprintf(to,
+			"%-9s  %s connections, %s operations (%s), %s waiting for a lane; %s segments sent again in "
+			"its life\n",
 			tctl_text(s, "transport"), tctl_text(s, "connections"), tctl_text(s, "operations"),
 			tctl_bytes_text(tctl_u64(s, "bytes")), tctl_text(s, "queued"), tctl_text(s, "retransmissions"));
 }
@@ -155,8 +168,8 @@ static void print_failures(const json_t *doc, FILE *to)
 	size_t i;
 	json_t *f, *v;
 	json_array_foreach(list, i, f)
-		tctl_table_row(tb, (const char *[]){ tctl_text(f, "count"), tctl_text(f, "transport"), tctl_text(f, "phase"),
-						     tctl_text(f, "reason") });
+		tctl_table_row(tb, (const char *[]){ tctl_text(f, "count"), tctl_text(f, "transport"),
+						     tctl_text(f, "phase"), tctl_text(f, "reason") });
 	if (json_array_size(list) > 0) {
 		heading(to, "why requests did not complete");
 		tctl_table_print(tb, to);
@@ -178,8 +191,8 @@ static void print_equations(const json_t *eq, FILE *to)
 	}
 	struct tctl_table *tb = tctl_table_new(TN_ARRAY_LEN(headings), headings);
 	json_array_foreach(json_object_get(eq, "breaches"), i, b)
-		tctl_table_row(tb, (const char *[]){ tctl_text(b, "number"), tctl_text(b, "equation"), tctl_text(b, "of"),
-						     tctl_text(b, "left"), tctl_text(b, "right") });
+		tctl_table_row(tb, (const char *[]){ tctl_text(b, "number"), tctl_text(b, "equation"),
+						     tctl_text(b, "of"), tctl_text(b, "left"), tctl_text(b, "right") });
 	fprintf(to, "%s%s equations do not hold%s (off by a few: it died between two counts; by more: a bug in tent)\n",
 		tctl_style(to, TCTL_WARN), tctl_text(eq, "wrong"), tctl_style(to, TCTL_PLAIN));
 	tctl_table_print(tb, to);
@@ -198,7 +211,8 @@ static bool add(char *out, size_t cap, const json_t *e, const char *key, const c
 	return true;
 }
 
-/* "tcp write connect/peer_closed path_down took 1.5ms, request 11 attempt 14": what the record says besides its name. */
+/* "tcp write connect/peer_closed path_down took 1.5ms, request 11 attempt 14": what the record says besides its name.
+ */
 static void describe(const json_t *e, char *out, size_t cap)
 {
 	out[0] = '\0';
@@ -248,15 +262,16 @@ static void print_events(const json_t *events, FILE *to)
 		char what[128], distance[40];
 		const char *ts = tctl_text(e, "ts"), *clock = strchr(ts, 'T'), *name = tctl_text(e, "event");
 		describe(e, what, sizeof what);
-		tctl_table_row(tb, (const char *[]){ clock != NULL ? clock + 1 : ts, from_end(e, distance, sizeof distance),
-						     tctl_text(e, "thread"), tctl_text(e, "level"),
-						     strncmp(name, "tent.", 5) == 0 ? name + 5 : name, what });
+		tctl_table_row(tb,
+			       (const char *[]){ clock != NULL ? clock + 1 : ts, from_end(e, distance, sizeof distance),
+						 tctl_text(e, "thread"), tctl_text(e, "level"),
+						 strncmp(name, "tent.", 5) == 0 ? name + 5 : name, what });
 	}
 	heading(to, "last events");
 	if (json_array_size(list) > 0)
 		tctl_table_print(tb, to);
-	fprintf(to, "%zu shown of %s written; %s were overwritten by later ones\n", json_array_size(list), tctl_text(events, "written"),
-		tctl_text(events, "overwritten"));
+	fprintf(to, "%zu shown of %s written; %s were overwritten by later ones\n", json_array_size(list),
+		tctl_text(events, "written"), tctl_text(events, "overwritten"));
 	tctl_table_free(tb);
 }
 

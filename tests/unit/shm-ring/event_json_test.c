@@ -14,11 +14,28 @@ static const struct shr_event_clock clock_pair = { 100 * S, 1700000000 * S };
 
 static struct shr_event_shm event(uint8_t kind)
 {
-	return (struct shr_event_shm){ .kind = kind, .mono_ns = 101 * S + 250000, .request_id = 11, .batch_id = 12, .task_id = 13,
-		.attempt_id = 14, .trace_hi = 0xa, .trace_lo = 0xb, .span_id = 0x1c, .parent_span_id = 0x1d,
-		.duration_ns = 1500500, .status = TN_PATH_DOWN, .transport = TN_TRANSPORT_TCP, .from = TN_TRANSPORT_RDMA,
-		.to = TN_TRANSPORT_TCP, .operation = TN_OP_WRITE, .phase = TN_PHASE_CONNECT, .reason = TN_REASON_PEER_CLOSED,
-		.retention = TN_RETENTION_ERROR, .failover_cnt = 1, .config_generation = 5, .arg = 9 };
+	return (struct shr_event_shm){ .kind = kind,
+				       .mono_ns = 101 * S + 250000,
+				       .request_id = 11,
+				       .batch_id = 12,
+				       .task_id = 13,
+				       .attempt_id = 14,
+				       .trace_hi = 0xa,
+				       .trace_lo = 0xb,
+				       .span_id = 0x1c,
+				       .parent_span_id = 0x1d,
+				       .duration_ns = 1500500,
+				       .status = TN_PATH_DOWN,
+				       .transport = TN_TRANSPORT_TCP,
+				       .from = TN_TRANSPORT_RDMA,
+				       .to = TN_TRANSPORT_TCP,
+				       .operation = TN_OP_WRITE,
+				       .phase = TN_PHASE_CONNECT,
+				       .reason = TN_REASON_PEER_CLOSED,
+				       .retention = TN_RETENTION_ERROR,
+				       .failover_cnt = 1,
+				       .config_generation = 5,
+				       .arg = 9 };
 }
 
 static void line_is(const struct shr_event_shm *ev, uint64_t suppressed, const char *want)
@@ -38,32 +55,52 @@ static void line_is(const struct shr_event_shm *ev, uint64_t suppressed, const c
 static void lines_to_the_letter(void)
 {
 	struct shr_event_shm ev = event(SHR_EVENT_REQUEST_FAILED);
-	line_is(&ev, 0, "{\"event\":\"tent.request.failed\"," TS ",\"level\":\"warn\",\"request_id\":11,\"batch_id\":12,\"task_id\":13,"
+	line_is(&ev, 0,
+		"{\"event\":\"tent.request.failed\"," TS
+		",\"level\":\"warn\",\"request_id\":11,\"batch_id\":12,\"task_id\":13,"
 		"\"attempt_id\":14," TRACE ",\"transport\":\"tcp\",\"operation\":\"write\",\"phase\":\"connect\","
 		"\"reason\":\"peer_closed\",\"status\":\"path_down\",\"duration_us\":1500.5,\"failover_count\":1,"
 		"\"config_generation\":5}\n");
 	ev = event(SHR_EVENT_FAILOVER);
-	line_is(&ev, 3, "{\"event\":\"tent.transport.failover\"," TS ",\"level\":\"info\",\"request_id\":11,\"batch_id\":12,\"task_id\":13,"
-		"\"attempt_id\":14," TRACE ",\"from\":\"rdma\",\"to\":\"tcp\",\"operation\":\"write\",\"phase\":\"connect\","
-		"\"reason\":\"peer_closed\",\"status\":\"path_down\",\"failover_count\":1,\"config_generation\":5,\"suppressed\":3}\n");
+	line_is(&ev, 3,
+		"{\"event\":\"tent.transport.failover\"," TS
+		",\"level\":\"info\",\"request_id\":11,\"batch_id\":12,\"task_id\":13,"
+		"\"attempt_id\":14," TRACE
+		",\"from\":\"rdma\",\"to\":\"tcp\",\"operation\":\"write\",\"phase\":\"connect\","
+		"\"reason\":\"peer_closed\",\"status\":\"path_down\",\"failover_count\":1,\"config_generation\":5,"
+		"\"suppressed\":3}\n");
 	ev = event(SHR_EVENT_SPAN_ATTEMPT);
-	line_is(&ev, 0, "{\"event\":\"tent.transport_attempt\"," TS ",\"level\":\"info\",\"request_id\":11,\"batch_id\":12,\"task_id\":13,"
+	line_is(&ev, 0,
+		"{\"event\":\"tent.transport_attempt\"," TS
+		",\"level\":\"info\",\"request_id\":11,\"batch_id\":12,\"task_id\":13,"
 		"\"attempt_id\":14," TRACE ",\"span_id\":\"000000000000001c\",\"parent_span_id\":\"000000000000001d\","
-		"\"start\":\"2023-11-14T22:13:20.998749Z\",\"transport\":\"tcp\",\"operation\":\"write\",\"status\":\"path_down\","
+		"\"start\":\"2023-11-14T22:13:20.998749Z\",\"transport\":\"tcp\",\"operation\":\"write\",\"status\":"
+		"\"path_down\","
 		"\"duration_us\":1500.5,\"failover_count\":1,\"config_generation\":5,\"retention\":\"error\"}\n");
 	ev = event(SHR_EVENT_SPAN_TRANSFER);
 	ev.retention = TN_RETENTION_LINKED_CHILD;
-	line_is(&ev, 0, "{\"event\":\"tent.logical_transfer\"," TS ",\"level\":\"info\",\"request_id\":11,\"batch_id\":12,\"task_id\":13,"
-		TRACE ",\"span_id\":\"000000000000001c\",\"start\":\"2023-11-14T22:13:20.998749Z\",\"transport\":\"tcp\","
+	line_is(&ev, 0,
+		"{\"event\":\"tent.logical_transfer\"," TS
+		",\"level\":\"info\",\"request_id\":11,\"batch_id\":12,\"task_id\":13," TRACE
+		",\"span_id\":\"000000000000001c\",\"start\":\"2023-11-14T22:13:20.998749Z\",\"transport\":\"tcp\","
 		"\"operation\":\"write\",\"status\":\"path_down\",\"duration_us\":1500.5,\"failover_count\":1,"
 		"\"config_generation\":5,\"retention\":\"linked_child\"}\n");
 }
 
 static void every_kind_is_valid_json(void)
 {
-	static const char *const order[] = { "event", "ts", "level", "request_id", "batch_id", "task_id", "attempt_id", "trace_id",
-		"span_id", "parent_span_id", "start", "transport", "from", "to", "operation", "phase", "reason", "status",
-		"duration_us", "failover_count", "arg", "config_generation", "retention", "suppressed" };
+	static const char *const order[] = { "event",       "ts",
+					     "level",       "request_id",
+					     "batch_id",    "task_id",
+					     "attempt_id",  "trace_id",
+					     "span_id",     "parent_span_id",
+					     "start",       "transport",
+					     "from",        "to",
+					     "operation",   "phase",
+					     "reason",      "status",
+					     "duration_us", "failover_count",
+					     "arg",         "config_generation",
+					     "retention",   "suppressed" };
 	for (unsigned kind = 0; kind < 256; kind++) {
 		struct shr_event_shm ev = event((uint8_t)kind);
 		struct tn_text t;
@@ -97,7 +134,8 @@ static void foreign_values_read_invalid(void)
 		tn_text_init(&t, 4096);
 		ev.kind = (uint8_t)kind;
 		CU_ASSERT_TRUE(shr_event_json(&ev, &clock_pair, 0, &t));
-		json_t *doc = json_loadb(t.p, t.len, JSON_DECODE_INT_AS_REAL, NULL); /* jansson's integers end at 2^63 */
+		json_t *doc =
+		    json_loadb(t.p, t.len, JSON_DECODE_INT_AS_REAL, NULL); /* jansson's integers end at 2^63 */
 		CU_ASSERT_PTR_NOT_NULL(doc);
 		json_decref(doc);
 		tn_text_free(&t);

@@ -27,8 +27,15 @@ static void make(uint8_t n, struct shr_tele *out)
 static void event(struct shr_event_writer *w, uint64_t at_ns, uint8_t kind, uint64_t request)
 {
 	struct shr_event_shm e = {
-		.mono_ns = START_NS + at_ns, .kind = kind, .request_id = request, .transport = TN_TRANSPORT_TCP, .operation = TN_OP_WRITE,
-		.phase = TN_PHASE_CONNECT, .reason = TN_REASON_PEER_CLOSED, .status = TN_PATH_DOWN, .duration_ns = 1500000,
+		.mono_ns = START_NS + at_ns,
+		.kind = kind,
+		.request_id = request,
+		.transport = TN_TRANSPORT_TCP,
+		.operation = TN_OP_WRITE,
+		.phase = TN_PHASE_CONNECT,
+		.reason = TN_REASON_PEER_CLOSED,
+		.status = TN_PATH_DOWN,
+		.duration_ns = 1500000,
 		.arg = kind == SHR_EVENT_STATE ? SHR_TELE_RUNNING : 3,
 	};
 	shr_event_write(w, &e);
@@ -42,15 +49,19 @@ static void fill_crash(const struct shr_tele *t)
 	struct shr_event_writer log, keep, control;
 	tn_metrics_bind(&m, shr_tele_cells(t, 0), true);
 	tn_counter_add(&m, TN_C1(LOGICAL_REQUESTS_STARTED_TOTAL, TN_OP_WRITE), 10);
-	tn_counter_add(&m, TN_C3(LOGICAL_REQUEST_OUTCOMES_TOTAL, TN_OP_WRITE, TN_TRANSPORT_TCP, TN_OUTCOME_COMPLETED), 7);
+	tn_counter_add(&m, TN_C3(LOGICAL_REQUEST_OUTCOMES_TOTAL, TN_OP_WRITE, TN_TRANSPORT_TCP, TN_OUTCOME_COMPLETED),
+		       7);
 	tn_counter_add(&m, TN_C3(LOGICAL_REQUEST_OUTCOMES_TOTAL, TN_OP_WRITE, TN_TRANSPORT_TCP, TN_OUTCOME_FAILED), 1);
 	tn_gauge_add(&m, TN_G1(LOGICAL_REQUESTS_INFLIGHT, TN_OP_WRITE), 2);
 	tn_counter_add(&m, TN_C2(TRANSPORT_ATTEMPTS_TOTAL, TN_TRANSPORT_TCP, TN_OP_WRITE), 9);
-	tn_counter_add(&m, TN_C3(TRANSPORT_ATTEMPT_OUTCOMES_TOTAL, TN_TRANSPORT_TCP, TN_OP_WRITE, TN_OUTCOME_COMPLETED), 7);
-	tn_counter_add(&m, TN_C3(TRANSPORT_ATTEMPT_OUTCOMES_TOTAL, TN_TRANSPORT_TCP, TN_OP_WRITE, TN_OUTCOME_FAILED), 1);
+	tn_counter_add(&m, TN_C3(TRANSPORT_ATTEMPT_OUTCOMES_TOTAL, TN_TRANSPORT_TCP, TN_OP_WRITE, TN_OUTCOME_COMPLETED),
+		       7);
+	tn_counter_add(&m, TN_C3(TRANSPORT_ATTEMPT_OUTCOMES_TOTAL, TN_TRANSPORT_TCP, TN_OP_WRITE, TN_OUTCOME_FAILED),
+		       1);
 	tn_counter_add(&m, TN_C2(TRANSPORT_ATTEMPT_FAILURES_TOTAL, TN_TRANSPORT_TCP, TN_OP_WRITE), 1);
 	tn_gauge_add(&m, TN_G2(INFLIGHT_ATTEMPTS, TN_TRANSPORT_TCP, TN_OP_WRITE), 1);
-	tn_counter_add(&m, TN_C3(TERMINAL_FAILURES_TOTAL, TN_TRANSPORT_TCP, TN_PHASE_CONNECT, TN_REASON_PEER_CLOSED), 1);
+	tn_counter_add(&m, TN_C3(TERMINAL_FAILURES_TOTAL, TN_TRANSPORT_TCP, TN_PHASE_CONNECT, TN_REASON_PEER_CLOSED),
+		       1);
 	tn_counter_add(&m, TN_C1(WRITE_BYTES_TOTAL, TN_TRANSPORT_TCP), 7 << 20);
 	tn_store_relaxed32(&w->alive, 1);
 	tn_store_relaxed32(&w->inflight, 2);
@@ -69,7 +80,10 @@ static void fill_crash(const struct shr_tele *t)
 	tn_store_relaxed64(&t->hdr->heartbeat_ns, START_NS + 8 * TN_NS_PER_S);
 }
 
-static const json_t *at(const json_t *j, const char *key, size_t i) { return json_array_get(json_object_get(j, key), i); }
+static const json_t *at(const json_t *j, const char *key, size_t i)
+{
+	return json_array_get(json_object_get(j, key), i);
+}
 
 static long long num(const json_t *j, const char *key) { return json_integer_value(json_object_get(j, key)); }
 
@@ -104,7 +118,8 @@ static void a_crash_as_document(void)
 	CU_ASSERT_TRUE(is(j, "last_sign", "2023-11-14T22:13:30.000000Z"));
 	CU_ASSERT_EQUAL(num(j, "lived_us"), 10000000);
 	CU_ASSERT_EQUAL(num(j, "heartbeat_us_before_end"), 2000000);
-	const json_t *w = at(j, "workers", 0), *writes = at(j, "requests", 1), *a = at(j, "attempts", 0), *f = at(j, "failures", 0);
+	const json_t *w = at(j, "workers", 0), *writes = at(j, "requests", 1), *a = at(j, "attempts", 0),
+		     *f = at(j, "failures", 0);
 	CU_ASSERT_EQUAL(num(w, "oldest_work_us"), 3000000);
 	CU_ASSERT_EQUAL(num(w, "last_progress_us"), 1000000);
 	CU_ASSERT_TRUE(is(w, "work", "transports, and more waits in admission"));
