@@ -98,8 +98,8 @@ static bool announce(struct put *u, const struct tctl_put_notice *n)
 		if (tctl_pump_notify_end(p))
 			return true;
 		if (!p->failed && tn_now_ns() >= deadline_ns)
-			return tctl_pump_fail(p, p->last_status, "%s: the publisher does not take the notice: %s",
-					      p->ref, p->last_error);
+			return tctl_pump_fail(p, p->note_status, "%s: the publisher does not take the notice: %s",
+					      p->ref, p->note_error);
 		tctl_stop_sleep(-1, pause_ns);
 		pause_ns = TN_MIN(pause_ns * 2, TN_NS_PER_S);
 		if (tctl_stopped())

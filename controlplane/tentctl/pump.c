@@ -51,6 +51,13 @@ static bool may_pass(tn_status s)
 	}
 }
 
+static void note_failed(struct tctl_pump *p, tn_status s, const char *text)
+{
+	p->note_failed = true;
+	p->note_status = s;
+	snprintf(p->note_error, sizeof p->note_error, "%s", text);
+}
+
 static void remember(struct tctl_pump *p, tn_status s, const char *text)
 {
 	p->last_status = s;
@@ -136,6 +143,14 @@ void tctl_pump_close(struct tctl_pump *p)
 
 /* ---- completions ---- */
 
+static void moved(struct tctl_pump *p)
+{
+	p->moved_ns = tn_now_ns();
+	p->complained = false;
+	p->last_status = TN_OK; /* what failed before has passed */
+	p->last_error[0] = '\0';
+}
+
 static struct tctl_slot *find_slot(struct tctl_pump *p, uint64_t user_data)
 {
 	for (unsigned i = 0; i < TN_ARRAY_LEN(p->slots); i++)
@@ -171,8 +186,7 @@ static void slot_failed(struct tctl_pump *p, struct tctl_slot *slot, tn_status s
 static void slot_done(struct tctl_pump *p, struct tctl_slot *slot, const tent_completion *c)
 {
 	slot->state = TCTL_SLOT_DONE;
-	p->moved_ns = tn_now_ns();
-	p->complained = false;
+	moved(p);
 	if (!slot->counted)
 		return;
 	p->stats.done_bytes += slot->bytes;
@@ -205,11 +219,10 @@ static void on_notify(struct tctl_pump *p, const tent_completion *c)
 		return;
 	p->note_user_data = 0;
 	p->note_done = c->outcome == TENT_OUTCOME_COMPLETED;
-	p->note_failed = !p->note_done;
 	if (p->note_done)
-		p->moved_ns = tn_now_ns();
+		moved(p);
 	else
-		remember(p, (tn_status)c->status, tent_completion_text(c, text, sizeof text));
+		note_failed(p, (tn_status)c->status, tent_completion_text(c, text, sizeof text));
 }
 
 static void on_release(struct tctl_pump *p, const tent_completion *c)
@@ -281,6 +294,21 @@ static bool is_busy(const struct tctl_slot *slot)
 	return slot->state == TCTL_SLOT_SENT || slot->state == TCTL_SLOT_RETRY || slot->held;
 }
 
+/* The data plane lets requests wait for a segment that may come back with its data plane. Whether it is published at all
+ * is told by opening it once more; NOT_FOUND shortens the wait. Blocks up to --timeout. */
+static void look_for_segment(struct tctl_pump *p, uint64_t now_ns)
+{
+	tent_segment *probe;
+	if (now_ns < p->probe_ns)
+		return;
+	p->probe_ns = now_ns + COMPLAIN_AFTER_NS;
+	tent_status s = tent_segment_open(p->ctx, p->ref, &probe);
+	if (s == TENT_OK)
+		(void)tent_segment_close(probe);
+	else if (is_gone((tn_status)s) || p->last_status == TN_OK)
+		remember(p, (tn_status)s, tent_last_error());
+}
+
 /* Nothing moved for too long, although something should. */
 static bool check_stall(struct tctl_pump *p, uint64_t now_ns)
 {
@@ -297,6 +325,8 @@ static bool check_stall(struct tctl_pump *p, uint64_t now_ns)
 		return true;
 	if (tent_query(p->ctx, &info) == TENT_OK && info.state == TENT_STATE_DEAD)
 		return tctl_pump_fail(p, TN_DATAPLANE_DOWN, "the data plane of this host did not come back");
+	if (info.state == TENT_STATE_ATTACHED)
+		look_for_segment(p, now_ns);
 	const char *why = p->last_error[0] != '\0' ? p->last_error : info.state == TENT_STATE_RECOVERING ?
 			  "the data plane of this host is away" : "the far side does not answer";
 	uint64_t most_ns = is_gone(p->last_status) ? TN_MIN(p->cfg.stall_ns, GONE_STALL_NS) : p->cfg.stall_ns;
@@ -401,8 +431,7 @@ bool tctl_pump_notify(struct tctl_pump *p, uint32_t batch, const void *payload, 
 			return true;
 		}
 		if (s != TENT_AGAIN) {
-			remember(p, (tn_status)s, tent_last_error());
-			p->note_failed = true;
+			note_failed(p, (tn_status)s, tent_last_error());
 			return true;
 		}
 		if (!tctl_pump_step(p, STEP_SLEEP_NS))
@@ -415,7 +444,7 @@ bool tctl_pump_notify_end(struct tctl_pump *p)
 	while (p->note_user_data != 0)
 		if (!tctl_pump_step(p, STEP_SLEEP_NS))
 			return false;
-	if (p->note_failed && !may_pass(p->last_status))
-		return tctl_pump_fail(p, p->last_status, "%s: the notice did not arrive: %s", p->ref, p->last_error);
+	if (p->note_failed && !may_pass(p->note_status))
+		return tctl_pump_fail(p, p->note_status, "%s: the notice did not arrive: %s", p->ref, p->note_error);
 	return p->note_done;
 }

@@ -55,6 +55,7 @@ struct tctl_pump {
 	struct tctl_slot slots[TCTL_PUMP_BUFFERS + 1]; /* the last one: trailer */
 	uint64_t next_user_data;
 	uint64_t moved_ns;            /* when something completed last */
+	uint64_t probe_ns;            /* when to look again whether the segment is still there */
 	bool reopen;                  /* the segment handle is stale */
 	bool batch_broken;            /* a chunk left its batch: its notice would not wait for it */
 	bool complained;
@@ -64,6 +65,8 @@ struct tctl_pump {
 	/* the notice */
 	uint64_t note_user_data;      /* 0: none outstanding */
 	bool note_done, note_failed;
+	tn_status note_status;        /* of a failed one */
+	char note_error[256];
 	struct tctl_pump_stats stats;
 };
 
@@ -92,7 +95,7 @@ bool tctl_pump_drain(struct tctl_pump *p);
 const uint8_t *tctl_pump_peek(struct tctl_pump *p, uint64_t segment_off, uint64_t bytes);
 /* Submit a notice without waiting. batch != 0: it leaves behind the chunks of that batch. */
 bool tctl_pump_notify(struct tctl_pump *p, uint32_t batch, const void *payload, size_t bytes);
-/* True: the receiver's inbox took it. False without p->failed: it was not sent or not taken, p->last_error says why. */
+/* True: the receiver's inbox took it. False without p->failed: it was not sent or not taken, p->note_error says why. */
 bool tctl_pump_notify_end(struct tctl_pump *p);
 
 /* Take completions, send what is due again; sleep up to `sleep_ns` when there is nothing to do. */

@@ -228,6 +228,10 @@ tent_status tent_submit(tent_qp *qp, const tent_request *r, size_t count, size_t
 	*accepted_out = 0;
 	if (hit && fake.fault.refused)
 		return fake.fault.status;
+	if (hit && fake.fault.lost) {
+		*accepted_out = 1;
+		return TENT_OK;
+	}
 	if (fake.on_request != NULL)
 		fake.on_request(number);
 	c.status = hit && !fake.fault.landed ? fake.fault.status : copy(r);

@@ -16,6 +16,7 @@ struct fake_fault {
 	bool landed;             /* the copy was made all the same */
 	bool held;               /* memory_busy; released with the next wait */
 	bool refused;            /* tent_submit() itself refuses */
+	bool lost;               /* accepted and never completed */
 };
 
 struct fake_state {

@@ -181,6 +181,27 @@ static void final_failures(void)
 	stop();
 }
 
+static void leave(unsigned number)
+{
+	if (number != 2)
+		return;
+	fake.opens_fail = 1000;
+	fake.open_status = TENT_NOT_FOUND;
+}
+
+static void a_segment_that_went_away_is_named(void)
+{
+	serve(sizeof pattern, NULL);
+	make_file(sizeof pattern);
+	fake.on_request = leave;
+	fake.on_note = NULL; /* the batch never ends, so its notice never leaves */
+	fake.fault = (struct fake_fault){ .at = 3, .count = 100, .status = TENT_OK, .lost = true };
+	CU_ASSERT_EQUAL(run("-j", "put", "--stall", "4s", "in", "room", NULL), 1);
+	CU_ASSERT_TRUE(run_json_is("error", "not_found"));
+	CU_ASSERT_EQUAL(fake.opens, 2); /* the second look, when nothing moved */
+	stop();
+}
+
 static void read_only_is_refused(void)
 {
 	serve(4096, NULL);
@@ -295,6 +316,7 @@ TN_TEST_MAIN("tentctl transfers",
 	{ "a stale handle is opened again", stale_handles_are_opened_again },
 	{ "opening waits for daemons, not for names", open_waits_for_what_may_come },
 	{ "final failures and stalls end with the reason", final_failures },
+	{ "a segment that went away is told from a slow one", a_segment_that_went_away_is_named },
 	{ "a publisher that allows no writing says so", read_only_is_refused },
 	{ "damage between the two hashes is found", damage_is_found },
 	{ "get notices content and trailer that change under it", get_notices_changes },
