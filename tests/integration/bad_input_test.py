@@ -9,7 +9,7 @@ import struct
 import subprocess
 import time
 
-from pair import BIN, BUILD, World, free_port, run, wait_for
+from pair import BIN, BUILD, METRICS, World, free_port, run, wait_for
 
 SCRIBBLER = os.path.join(BUILD, "tests/integration/scribbler")
 
@@ -27,8 +27,7 @@ def nobody_noticed(w, movers):
         assert s["failed"] == 0, s
     for h in w.hosts:
         assert h.http("/ready")[0] == 200
-        r = h.tentctl("verify")
-        assert r.returncode == 0, r.stdout + r.stderr
+        h.verify()
 
 
 def scribble(w, mode, seed=1):
@@ -48,7 +47,7 @@ def scribbling_client():
             assert "completed 0\n" in scribble(w, "steal", seed)
             assert "dropped" in scribble(w, "hello", seed)
         scribble(w, "fds")
-        assert w.a.metric("tent_submit_rejections_total") > 0
+        assert not METRICS or w.a.metric("tent_submit_rejections_total") > 0
         nobody_noticed(w, movers)
         wait_for("its attachments are gone", lambda: w.a.tentctl_json("status")["data_plane"]["clients"] <= 2)
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from pair import SLOW, World, first_ok_after, run, wait_for
+from pair import METRICS, SLOW, World, first_ok_after, run, wait_for
 
 HEAL_S = 2.0
 
@@ -33,19 +33,19 @@ def controlplane_dies(which):
     with World() as w:
         host = getattr(w, which)
         p = moving(w)
-        before = host.metric("tent_write_bytes_total") if which == "a" else None
+        before = host.metric("tent_write_bytes_total")
         host.procs["controlplane"].kill()
         t = time.monotonic_ns()
         time.sleep(1)
         assert first_ok_after(p, t + 500_000_000), "transfers stopped with the control plane away"
         host.start("controlplane")
         host.wait_ready()
-        if which == "a":
+        if which == "a" and METRICS:
             after = host.metric("tent_write_bytes_total")
             assert after >= before, (before, after)  # the data plane's counters are the data plane's
         s = w.finish_move(p)
         assert s["failed"] == 0, s
-        assert host.tentctl("verify").returncode == 0
+        host.verify()
 
 
 def lanes_come_back_without_controlplanes():
@@ -74,7 +74,7 @@ def dataplane_dies(which):
         assert time.monotonic() - t < 1.0 * SLOW + 0.2
         status, text = host.http("/metrics")
         assert status == 200 and "tent_dataplane_up 0" in text
-        if which == "a":
+        if which == "a" and METRICS:
             assert host.metric("tent_write_bytes_total") > 0, "the last counters of the dead must stay readable"
         restart = time.monotonic_ns()
         host.start("dataplane")
@@ -82,7 +82,7 @@ def dataplane_dies(which):
         s = w.finish_move(p)
         assert s["wrong"] == 0 and s["lost"] == 0 and s["stray"] == 0
         host.wait_ready()
-        wait_for("counters start anew", lambda: host.tentctl("verify").returncode == 0)
+        host.verify()
 
 
 def mover_dies():
@@ -90,10 +90,10 @@ def mover_dies():
     with World() as w:
         p = moving(w)
         p.kill()
-        wait_for("its work is gone", lambda: w.a.metric("tent_logical_requests_inflight") == 0)
+        wait_for("its work is gone", w.a.idle)
         wait_for("its memory is gone", lambda: w.a.tentctl_json("status")["data_plane"]["memories"] == 0)
         w.finish_move(w.move(w.a, "b/kv", 2, "-s", "5"))
-        assert w.a.tentctl("verify").returncode == 0
+        w.a.verify()
 
 
 def publisher_dies():

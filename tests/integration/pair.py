@@ -19,6 +19,7 @@ BIN = {
     "tentctl": os.path.join(BUILD, "controlplane/tentctl/tentctl"),
     "mover": os.path.join(BUILD, "tests/integration/mover"),
 }
+METRICS = os.environ.get("TENT_TEST_METRICS", "1") == "1"  # the build records numbers
 SLOW = float(os.environ.get("TENT_TEST_SLOW", "1"))  # sanitizer builds multiply their deadlines
 
 
@@ -152,6 +153,20 @@ class Host:
                  if line.split("{")[0].split(" ")[0] == name
                  and all(f'{k}="{v}"' in line for k, v in labels.items())]
         return sum(found) if found else None
+
+    def verify(self):
+        """The counters add up; a build that records none says so."""
+        r = self.tentctl("verify")
+        if METRICS:
+            assert r.returncode == 0, r.stdout + r.stderr
+        else:
+            assert r.returncode == 1 and "records none" in r.stderr, r.stdout + r.stderr
+
+    def idle(self):
+        """No request is in flight, by the counters or, in a build without them, by the workers' own state."""
+        if METRICS:
+            return self.metric("tent_logical_requests_inflight") == 0
+        return all(w["inflight"] == 0 for w in self.tentctl_json("status")["data_plane"]["workers"])
 
     def wait_ready(self, seconds=15):
         def ready():

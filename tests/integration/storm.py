@@ -253,8 +253,7 @@ class Storm:
         self._judge_movers()
         self._judge_notes()
         for h in self.w.hosts:
-            r = h.tentctl("verify")
-            assert r.returncode == 0, r.stdout + r.stderr
+            h.verify()
             self._judge_files(h)
         total = sum(self.kills.values())
         slowest = max(self.healed_s, default=(0, "", ""))
@@ -266,7 +265,7 @@ class Storm:
     def _is_base(self, host):
         d = host.tentctl_json("status")["data_plane"]
         left = {k: d[k] for k in ("clients", "qps", "memories", "segments", "remotes") if d[k] != 0}
-        return left == {} and host.metric("tent_logical_requests_inflight") == 0
+        return left == {} and host.idle()
 
     def _judge_movers(self):
         for load in self.loads:

@@ -4,7 +4,7 @@
 import hashlib
 import os
 
-from pair import BIN, World, run, wait_for
+from pair import BIN, METRICS, World, run, wait_for
 
 
 def tentctl(host):
@@ -29,12 +29,10 @@ def file_round_trip():
         # the same segment from its own host goes through shared memory
         local = w.b.tentctl_json("get", "model", back)
         assert local["transport"] == "shm" and local["sha256"] == put["sha256"], local
-        written = w.a.metric("tent_write_bytes_total", transport="tcp")
-        assert written >= len(data), written
-        assert w.a.metric("tent_logical_requests_inflight") == 0
+        assert not METRICS or w.a.metric("tent_write_bytes_total", transport="tcp") >= len(data)
+        assert w.a.idle()
         for h in w.hosts:
-            r = h.tentctl("verify")
-            assert r.returncode == 0, r.stdout + r.stderr
+            h.verify()
         pub.stop()
         wait_for("withdrawn", lambda: w.b.tentctl_json("segment", "list")["total"] == 0)
         r = w.a.tentctl("get", "b/model", back)

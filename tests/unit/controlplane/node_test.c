@@ -400,7 +400,7 @@ static void attempts_are_calls_plus_retries(void)
 		for (unsigned o = 0; o < TN_RPC_OUTCOME_CNT; o++)
 			attempts += tn_load_relaxed64(&c[TN_C2(RPC_ATTEMPTS_TOTAL, m, o).cell]);
 	}
-	CU_ASSERT_TRUE(retries > 0);
+	CU_ASSERT_TRUE(retries > 0 || !TENT_METRICS);
 	CU_ASSERT_EQUAL(attempts, calls + retries);
 	net_free(n);
 }
