@@ -202,7 +202,8 @@ static void push_one(tent_qp *qp, struct lt_slot *slot, uint64_t now_ns)
 		return;
 	}
 	if (s != TN_OK) {
-		lt_slot_finish(qp, slot, s == TN_CANCELED ? TENT_OUTCOME_CANCELED : TENT_OUTCOME_FAILED, s, phase, reason);
+		lt_slot_finish(qp, slot, s == TN_CANCELED ? TENT_OUTCOME_CANCELED : TENT_OUTCOME_FAILED, s, phase,
+			       reason);
 		return;
 	}
 	if (slot->batch != LT_BATCH_NONE && slot->sqe.opcode != SHR_OP_NOTIFY)

@@ -83,8 +83,8 @@ void lt_call_message(const struct lt_call *call, uint32_t correlation, struct sh
 	}
 }
 
-tn_status lt_call_start(tent_context *ctx, const struct lt_call *call, void (*finish)(tent_context *, struct lt_waiter *),
-			void *arg, struct lt_waiter **waiter_out)
+tn_status lt_call_start(tent_context *ctx, const struct lt_call *call,
+			void (*finish)(tent_context *, struct lt_waiter *), void *arg, struct lt_waiter **waiter_out)
 {
 	struct lt_waiter *w = calloc(1, sizeof *w);
 	struct shr_msg m;
@@ -180,7 +180,8 @@ static void ignore_reply(tent_context *ctx, struct lt_waiter *w)
 void lt_call_undo(tent_context *ctx, uint16_t type, uint64_t id)
 {
 	struct lt_waiter *w;
-	struct lt_call call = { .type = undo_type(type), .build = lt_build_id, .arg = &id, .fd = -1, .deadline_ns = UINT64_MAX };
+	struct lt_call call = { .type = undo_type(type), .build = lt_build_id, .arg = &id, .fd = -1,
+				.deadline_ns = UINT64_MAX };
 
 	if (call.type != 0 && ctx->state == TENT_STATE_ATTACHED)
 		(void)lt_call_start(ctx, &call, ignore_reply, NULL, &w);
@@ -237,7 +238,8 @@ tent_status lt_call_fail(const tent_context *ctx, const char *call, const char *
 	if (ctx->state == TENT_STATE_DEAD)
 		return lt_context_fail_dead(ctx, call);
 	if (status == TN_TIMEOUT && ctx->state == TENT_STATE_RECOVERING)
-		return lt_fail(TN_DATAPLANE_DOWN, "%s: %s: the data plane is gone and has not come back in time", call, what);
+		return lt_fail(TN_DATAPLANE_DOWN, "%s: %s: the data plane is gone and has not come back in time", call,
+			       what);
 	if (status == TN_AGAIN) /* to a control call "not now" is a failure: nothing will tell when */
 		return lt_fail(TN_BUSY, "%s: %s: the data plane has no room for it now", call, what);
 	if (detail != 0)

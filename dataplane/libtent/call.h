@@ -47,8 +47,8 @@ struct lt_waiter {
  * answer. */
 tn_status lt_call(tent_context *ctx, const struct lt_call *call, struct lt_reply *reply);
 /* Sends without waiting; the keeper calls `finish`. Lock held. TN_AGAIN: the socket is full. */
-tn_status lt_call_start(tent_context *ctx, const struct lt_call *call, void (*finish)(tent_context *, struct lt_waiter *),
-			void *arg, struct lt_waiter **waiter_out);
+tn_status lt_call_start(tent_context *ctx, const struct lt_call *call,
+			void (*finish)(tent_context *, struct lt_waiter *), void *arg, struct lt_waiter **waiter_out);
 /* Gives back by its id what a reply of `type` created; no reply is waited for. Lock held. */
 void lt_call_undo(tent_context *ctx, uint16_t type, uint64_t id);
 
@@ -70,6 +70,7 @@ uint32_t lt_build_none(const void *arg, uint8_t body[static SHR_MSG_MAX]);
 
 /* Failure of a control call in words: "<call>: <what>: the data plane refused: ..."; for lt_call()'s own statuses and
  * for reply statuses. Lock held. */
-tent_status lt_call_fail(const tent_context *ctx, const char *call, const char *what, tn_status status, uint32_t detail);
+tent_status lt_call_fail(const tent_context *ctx, const char *call, const char *what, tn_status status,
+			 uint32_t detail);
 
 #endif

@@ -39,7 +39,8 @@ tent_status lt_context_fail_dead(const tent_context *ctx, const char *call)
 
 bool lt_context_wait(tent_context *ctx, uint64_t deadline_ns)
 {
-	struct timespec ts = { .tv_sec = (time_t)(deadline_ns / TN_NS_PER_S), .tv_nsec = (long)(deadline_ns % TN_NS_PER_S) };
+	struct timespec ts = { .tv_sec = (time_t)(deadline_ns / TN_NS_PER_S),
+			      .tv_nsec = (long)(deadline_ns % TN_NS_PER_S) };
 
 	if (deadline_ns == UINT64_MAX)
 		return pthread_cond_wait(&ctx->cond, &ctx->lock) == 0;
@@ -96,7 +97,8 @@ static tent_status find_socket(const char *runtime_dir, char path_out[static LT_
 		if (s == TN_OK && check_shared_dir(dir) != TENT_OK)
 			return TENT_PERMISSION;
 	}
-	if (s == TN_OK && snprintf(path_out, LT_SOCKET_PATH_BYTES, "%s/attach.sock", runtime_dir) >= LT_SOCKET_PATH_BYTES)
+	if (s == TN_OK &&
+	    snprintf(path_out, LT_SOCKET_PATH_BYTES, "%s/attach.sock", runtime_dir) >= LT_SOCKET_PATH_BYTES)
 		s = TN_TOO_BIG;
 	if (s != TN_OK)
 		return lt_fail(s, "tent_open: the runtime directory's name is too long for a socket path of %d bytes",
@@ -115,7 +117,8 @@ static tent_status apply_options(tent_context *ctx, const tent_options *opt)
 	}
 	const char *app = o.app_name != NULL ? o.app_name : program_invocation_short_name;
 	if (o.app_name != NULL && strlen(app) >= sizeof ctx->app)
-		return lt_fail(TN_TOO_BIG, "tent_open: app_name has %zu bytes, at most %zu", strlen(app), sizeof ctx->app - 1);
+		return lt_fail(TN_TOO_BIG, "tent_open: app_name has %zu bytes, at most %zu", strlen(app),
+			       sizeof ctx->app - 1);
 	(void)snprintf(ctx->app, sizeof ctx->app, "%.31s", app);
 	ctx->timeout_ns = o.timeout_ns != 0 ? o.timeout_ns : DEFAULT_TIMEOUT_NS;
 	ctx->recover_timeout_ns = o.recover_timeout_ns != 0 ? o.recover_timeout_ns : DEFAULT_RECOVER_NS;
@@ -135,8 +138,8 @@ static tent_status attach(tent_context *ctx)
 	if (s == TN_DATAPLANE_DOWN)
 		return lt_fail(s, "tent_open: nobody listens on %s", ctx->socket_path);
 	if (s == TN_ABI_MISMATCH)
-		return lt_fail(s, "tent_open: libtent %s speaks ABI %d, the data plane on %s does not", LT_VERSION, SHR_ABI_MAJOR,
-			       ctx->socket_path);
+		return lt_fail(s, "tent_open: libtent %s speaks ABI %d, the data plane on %s does not", LT_VERSION,
+			       SHR_ABI_MAJOR, ctx->socket_path);
 	return lt_fail(s, "tent_open: attaching on %s: %s", ctx->socket_path, tn_status_meaning(s));
 }
 
@@ -302,7 +305,8 @@ tent_status tent_query(tent_context *ctx, tent_info *info_inout)
 
 	if (s != TENT_OK)
 		return s;
-	if (info_inout == NULL || info_inout->size < offsetof(tent_info, state) + sizeof info.state || info_inout->size > 4096)
+	if (info_inout == NULL || info_inout->size < offsetof(tent_info, state) + sizeof info.state ||
+	    info_inout->size > 4096)
 		return lt_fail(TN_INVALID, "tent_query: info->size must be sizeof(tent_info)");
 	size_t bytes = TN_MIN(info_inout->size, sizeof info);
 	(void)pthread_mutex_lock(&ctx->lock);

@@ -17,7 +17,8 @@ TN_STATUS_LIST(X)
 #define X(name, text) TN_STATIC_ASSERT((int)TENT_OUTCOME_##name == (int)TN_OUTCOME_##name, "outcome " #name " differs");
 TN_OUTCOME_LIST(X)
 #undef X
-#define X(name, text) TN_STATIC_ASSERT((int)TENT_PRIORITY_##name == (int)TN_PRIORITY_##name, "priority " #name " differs");
+#define X(name, text)                                                                                                  \
+	TN_STATIC_ASSERT((int)TENT_PRIORITY_##name == (int)TN_PRIORITY_##name, "priority " #name " differs");
 TN_PRIORITY_LIST(X)
 #undef X
 #define X(name, text) TN_STATIC_ASSERT((int)TENT_INTENT_##name == (int)TN_INTENT_##name, "intent " #name " differs");
@@ -43,7 +44,8 @@ static void write_text(tn_status status, const char *cause)
 {
 	const char *todo = tn_status_todo(status);
 
-	(void)snprintf(last_error, sizeof last_error, "%s (%s)%s%s", cause, tn_status_name(status), *todo ? ": " : "", todo);
+	(void)snprintf(last_error, sizeof last_error, "%s (%s)%s%s", cause, tn_status_name(status), *todo ? ": " : "",
+		       todo);
 }
 
 tent_status lt_fail(tn_status status, const char *fmt, ...)
@@ -70,7 +72,8 @@ tent_status lt_fail_errno(int err, const char *fmt, ...)
 	int used = vsnprintf(cause, sizeof cause, fmt, args);
 	va_end(args);
 	if (used >= 0 && (size_t)used < sizeof cause)
-		(void)snprintf(cause + used, sizeof cause - (size_t)used, ": %s", strerror_r(err, number, sizeof number));
+		(void)snprintf(cause + used, sizeof cause - (size_t)used, ": %s",
+			       strerror_r(err, number, sizeof number));
 	tn_status status = tn_status_from_errno(err);
 	write_text(status, cause);
 	return (tent_status)status;
@@ -112,13 +115,15 @@ const char *tent_completion_text(const tent_completion *c, char *buf, size_t buf
 	if (c->transport != TENT_TRANSPORT_ANY)
 		(void)snprintf(path, sizeof path, " over %s", tn_transport_name(c->transport));
 	if (c->outcome == TENT_OUTCOME_COMPLETED) {
-		(void)snprintf(buf, buf_bytes, "%s completed%s%s: %llu bytes", subject, tries, path, (unsigned long long)c->bytes);
+		(void)snprintf(buf, buf_bytes, "%s completed%s%s: %llu bytes", subject, tries, path,
+			       (unsigned long long)c->bytes);
 		return buf;
 	}
 	const char *todo = tn_status_todo((tn_status)c->status);
-	(void)snprintf(buf, buf_bytes, "%s %s%s%s: phase %s, reason %s (%s: %s)%s%s%s", subject, tn_outcome_name(c->outcome),
-		       tries, path, tn_phase_name(c->phase), tn_reason_name(c->reason), tn_status_name((tn_status)c->status),
-		       tn_status_meaning((tn_status)c->status), *todo ? " - " : "", todo,
+	(void)snprintf(buf, buf_bytes, "%s %s%s%s: phase %s, reason %s (%s: %s)%s%s%s", subject,
+		       tn_outcome_name(c->outcome), tries, path, tn_phase_name(c->phase), tn_reason_name(c->reason),
+		       tn_status_name((tn_status)c->status), tn_status_meaning((tn_status)c->status),
+		       *todo ? " - " : "", todo,
 		       c->memory_busy ? "; keep the buffer until its release completion" : "");
 	return buf;
 }

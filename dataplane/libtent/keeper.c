@@ -75,7 +75,12 @@ static void sleep_until_work(tent_context *ctx, uint64_t until_ns)
 }
 
 /* What the lock protects and the loop must know. */
-struct look { tent_state state; bool closing, broken; uint64_t due_ns; char why[sizeof ((tent_context *)0)->dead_text]; };
+struct look {
+	tent_state state;
+	bool closing, broken;
+	uint64_t due_ns;
+	char why[sizeof((tent_context *)0)->dead_text];
+};
 
 static struct look look_around(tent_context *ctx)
 {
@@ -93,7 +98,8 @@ static struct look look_around(tent_context *ctx)
 	return l;
 }
 
-/* A hang-up while the context closes is the end of the keeper; whoever still waits for a reply learns that none comes. */
+/* A hang-up while the context closes is the end of the keeper. Whoever still waits for a reply learns that none
+ * comes. */
 static bool is_goodbye(tent_context *ctx)
 {
 	(void)pthread_mutex_lock(&ctx->lock);

@@ -82,8 +82,9 @@ static tent_status fill_pages(const char *call, int fd, uint64_t offset, uint64_
 		return TENT_OK;
 	if (errno == ENOSPC || errno == ENOMEM)
 		return lt_fail(TN_NO_MEMORY, "%s: no pages for %llu bytes%s", call, (unsigned long long)bytes,
-			       huge ? " of huge pages: raise /proc/sys/vm/nr_hugepages, or leave TENT_MEMORY_HUGETLB out" :
-				      " (memory or cgroup limit)");
+			       huge
+				   ? " of huge pages: raise /proc/sys/vm/nr_hugepages, or leave TENT_MEMORY_HUGETLB out"
+				   : " (memory or cgroup limit)");
 	return lt_fail_errno(errno, "%s: allocating pages of the memfd", call);
 }
 
@@ -107,7 +108,8 @@ static tent_status make_object(tent_memory *mem, uint64_t bytes, uint32_t flags)
 	if (s != TENT_OK)
 		return s;
 	if (ftruncate(mem->fd, (off_t)rounded) != 0)
-		return lt_fail_errno(errno, "tent_memory_alloc: sizing the memfd to %llu bytes", (unsigned long long)rounded);
+		return lt_fail_errno(errno, "tent_memory_alloc: sizing the memfd to %llu bytes",
+				     (unsigned long long)rounded);
 	mem->dev = st.st_dev;
 	mem->ino = st.st_ino;
 	mem->bytes = rounded;
@@ -142,11 +144,14 @@ static tent_status check_object(int fd, uint32_t rights, const struct stat *st)
 	int seals = fcntl(fd, F_GET_SEALS), mode = fcntl(fd, F_GETFL);
 
 	if (seals < 0)
-		return lt_fail(TN_UNSUPPORTED, "tent_memory_register: memfd %d is %s that cannot be sealed; copy through "
-			       "tent_memory_alloc() memory", fd, kind_of_file(st->st_mode));
+		return lt_fail(TN_UNSUPPORTED,
+			       "tent_memory_register: memfd %d is %s that cannot be sealed; copy through "
+			       "tent_memory_alloc() memory",
+			       fd, kind_of_file(st->st_mode));
 	if ((seals & F_SEAL_SEAL) != 0)
 		return lt_fail(TN_UNSUPPORTED, "tent_memory_register: memfd %d takes no more seals (%s)", fd,
-			       (seals & ~F_SEAL_SEAL) == 0 ? "create it with MFD_ALLOW_SEALING" : "it carries F_SEAL_SEAL");
+			       (seals & ~F_SEAL_SEAL) == 0 ? "create it with MFD_ALLOW_SEALING"
+							   : "it carries F_SEAL_SEAL");
 	if ((seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) != 0 && rights != TENT_RIGHT_REMOTE_READ)
 		return lt_fail(TN_UNSUPPORTED, "tent_memory_register: memfd %d is sealed against writing: only "
 			       "TENT_RIGHT_REMOTE_READ fits", fd);
@@ -165,8 +170,9 @@ static tent_status adopt_object(tent_memory *mem, int fd)
 	if (s != TENT_OK)
 		return s;
 	if (!tn_range_within(mem->offset, mem->bytes, (uint64_t)st.st_size))
-		return lt_fail(TN_RANGE, "tent_memory_register: offset %llu + bytes %llu is beyond the memfd's %llu bytes",
-			       (unsigned long long)mem->offset, (unsigned long long)mem->bytes, (unsigned long long)st.st_size);
+		return lt_fail(
+		    TN_RANGE, "tent_memory_register: offset %llu + bytes %llu is beyond the memfd's %llu bytes",
+		    (unsigned long long)mem->offset, (unsigned long long)mem->bytes, (unsigned long long)st.st_size);
 	uint64_t page = page_bytes(fd);
 	if (mem->offset % page != 0)
 		return lt_fail(TN_INVALID, "tent_memory_register: offset %llu is not a multiple of the page size %llu",
@@ -233,8 +239,8 @@ static tent_status register_object(tent_memory *mem, const char *call)
 	uint64_t id;
 
 	if (overlaps(ctx, mem))
-		return lt_fail(TN_EXISTS, "%s: [%llu, %llu) overlaps a range of this memfd that is registered already", call,
-			       (unsigned long long)mem->offset, (unsigned long long)(mem->offset + mem->bytes));
+		return lt_fail(TN_EXISTS, "%s: [%llu, %llu) overlaps a range of this memfd that is registered already",
+			       call, (unsigned long long)mem->offset, (unsigned long long)(mem->offset + mem->bytes));
 	lt_memory_register_call(mem, tn_deadline_after(tn_now_ns(), ctx->timeout_ns), &c);
 	tn_status s = lt_call(ctx, &c, &reply);
 	if (s == TN_OK)
@@ -313,7 +319,8 @@ tent_status tent_memory_register(tent_context *ctx, int memfd, uint64_t offset, 
 	if (s != TENT_OK)
 		return s;
 	if (mem_out == NULL || bytes == 0)
-		return lt_fail(TN_INVALID, "tent_memory_register: %s", mem_out == NULL ? "mem_out is NULL" : "bytes is 0");
+		return lt_fail(TN_INVALID, "tent_memory_register: %s",
+			       mem_out == NULL ? "mem_out is NULL" : "bytes is 0");
 	tent_memory *mem = take_memory(ctx, rights);
 	if (mem == NULL)
 		return lt_fail(TN_NO_MEMORY, "tent_memory_register: no memory for the handle");

@@ -118,7 +118,8 @@ static int take_own(tent_qp *qp, tent_completion *out, int max)
 static void look_at_held(tent_qp *qp)
 {
 	uint32_t room = 0;
-	bool may_post = qp->ring != NULL && !qp->ring_broken && shr_sq_space(&qp->ring->sq, 1, &room) == TN_OK && room != 0;
+	bool may_post =
+	    qp->ring != NULL && !qp->ring_broken && shr_sq_space(&qp->ring->sq, 1, &room) == TN_OK && room != 0;
 
 	if (may_post || tn_load_relaxed64(&qp->held_deadline_ns) <= tn_now_ns())
 		lt_queue_push_held(qp);

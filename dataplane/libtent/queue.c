@@ -28,8 +28,12 @@ static uint32_t build_create(const void *arg, uint8_t body[static SHR_MSG_MAX])
 
 void lt_queue_create_call(const tent_qp *qp, uint64_t deadline_ns, struct lt_call *call_out)
 {
-	*call_out = (struct lt_call){ .type = SHR_MSG_QP_CREATE, .build = build_create, .arg = qp, .fd = -1, .again = true,
-				      .deadline_ns = deadline_ns };
+	*call_out = (struct lt_call){ .type = SHR_MSG_QP_CREATE,
+				     .build = build_create,
+				     .arg = qp,
+				     .fd = -1,
+				     .again = true,
+				     .deadline_ns = deadline_ns };
 }
 
 tn_status lt_ring_open(const tent_qp *qp, struct lt_reply *reply, struct lt_ring **ring_out)
@@ -215,7 +219,8 @@ tent_status tent_qp_create(tent_context *ctx, const tent_qp_options *opt, tent_q
 		return lt_fail(TN_INVALID, "tent_qp_create: qp_out is NULL");
 	if (opt != NULL) {
 		if (opt->size < offsetof(tent_qp_options, depth) + sizeof o.depth || opt->size > 4096)
-			return lt_fail(TN_INVALID, "tent_qp_create: opt->size is %zu: use TENT_QP_OPTIONS_INIT", opt->size);
+			return lt_fail(TN_INVALID, "tent_qp_create: opt->size is %zu: use TENT_QP_OPTIONS_INIT",
+				       opt->size);
 		memcpy(&o, opt, TN_MIN(opt->size, sizeof o));
 	}
 	if (o.depth == 0)
@@ -225,7 +230,8 @@ tent_status tent_qp_create(tent_context *ctx, const tent_qp_options *opt, tent_q
 			       SHR_SQ_ENTRIES_MIN, SHR_SQ_ENTRIES_MAX);
 	(void)pthread_mutex_lock(&ctx->lock);
 	tent_qp *qp = new_queue(ctx, o.depth);
-	s = qp != NULL ? create_locked(qp) : lt_fail(TN_NO_MEMORY, "tent_qp_create: no memory or file descriptors for it");
+	s = qp != NULL ? create_locked(qp)
+		       : lt_fail(TN_NO_MEMORY, "tent_qp_create: no memory or file descriptors for it");
 	(void)pthread_mutex_unlock(&ctx->lock);
 	if (s == TENT_OK)
 		*qp_out = qp;
@@ -253,7 +259,8 @@ void tent_qp_destroy(tent_qp *qp)
 		struct lt_call c = { .type = SHR_MSG_QP_DESTROY, .build = lt_build_id, .arg = &living->id, .fd = -1,
 				     .deadline_ns = deadline_ns };
 		if (lt_call(ctx, &c, &reply) == TN_TIMEOUT)
-			(void)lt_fail(TN_TIMEOUT, "tent_qp_destroy: the data plane did not say that it let go of the buffers");
+			(void)lt_fail(TN_TIMEOUT,
+				      "tent_qp_destroy: the data plane did not say that it let go of the buffers");
 	}
 	(void)pthread_mutex_unlock(&ctx->lock);
 	release(qp);

@@ -21,11 +21,11 @@
 #define LT_NOTE_SLOTS 16u /* notices that may be outstanding on one queue pair */
 
 /* X(STATE, states that may follow, as bits) */
-#define LT_SLOT_STATES(X) \
-	X(FREE, 1u << LT_SLOT_HELD)                                                                                     \
-	X(HELD, 1u << LT_SLOT_POSTED | 1u << LT_SLOT_READY | 1u << LT_SLOT_FREE)                                        \
-	X(POSTED, 1u << LT_SLOT_FREE | 1u << LT_SLOT_BUSY | 1u << LT_SLOT_READY | 1u << LT_SLOT_HELD)                   \
-	X(BUSY, 1u << LT_SLOT_FREE | 1u << LT_SLOT_READY) /* terminal given, release to come */                         \
+#define LT_SLOT_STATES(X)                                                                                              \
+	X(FREE, 1u << LT_SLOT_HELD)                                                                                    \
+	X(HELD, 1u << LT_SLOT_POSTED | 1u << LT_SLOT_READY | 1u << LT_SLOT_FREE)                                       \
+	X(POSTED, 1u << LT_SLOT_FREE | 1u << LT_SLOT_BUSY | 1u << LT_SLOT_READY | 1u << LT_SLOT_HELD)                  \
+	X(BUSY, 1u << LT_SLOT_FREE | 1u << LT_SLOT_READY) /* terminal given, release to come */                        \
 	X(READY, 1u << LT_SLOT_FREE)                      /* a completion of ours waits to be taken */
 enum lt_slot_state {
 #define X(name, next) LT_SLOT_##name,
@@ -137,7 +137,8 @@ void lt_slot_free(tent_qp *qp, struct lt_slot *slot);
 struct lt_slot *lt_slot_of_token(tent_qp *qp, uint64_t token);
 uint64_t lt_slot_token(const tent_qp *qp, const struct lt_slot *slot);
 /* Makes the slot READY with a terminal completion of our own. Leaves its batch. The slot is in no list. */
-void lt_slot_finish(tent_qp *qp, struct lt_slot *slot, tent_outcome outcome, tn_status status, uint8_t phase, uint8_t reason);
+void lt_slot_finish(tent_qp *qp, struct lt_slot *slot, tent_outcome outcome, tn_status status, uint8_t phase,
+		    uint8_t reason);
 /* Bookkeeping when a terminal completion was seen, from the ring or of our own. */
 void lt_slot_settle(tent_qp *qp, struct lt_slot *slot, bool completed, bool seen);
 void lt_list_push(tent_qp *qp, struct lt_slot_list *list, struct lt_slot *slot);

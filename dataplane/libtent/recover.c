@@ -172,7 +172,9 @@ static tn_status ask(tent_context *ctx, int sock, const struct lt_call *call, st
 		if (s != TN_OK)
 			break;
 		if ((m->hdr.type & SHR_MSG_REPLY) != 0)
-			return m->hdr.correlation == correlation && lt_reply_parse(call->type, m, reply) ? TN_OK : TN_PATH_PROTOCOL;
+			return m->hdr.correlation == correlation && lt_reply_parse(call->type, m, reply)
+				   ? TN_OK
+				   : TN_PATH_PROTOCOL;
 		(void)pthread_mutex_lock(&ctx->lock);
 		(void)lt_keeper_dispatch(ctx, m);
 		(void)pthread_mutex_unlock(&ctx->lock);
@@ -281,7 +283,8 @@ static tn_status try_successor(tent_context *ctx, uint64_t deadline_ns)
 	if (s == TN_ABI_MISMATCH)
 		lt_context_die(ctx, s, "the data plane came back with another ABI");
 	else if (same && !ctx->draining)
-		lt_context_die(ctx, TN_CLIENT_BROKEN, "the data plane dropped this attachment: a ring or message rule was broken");
+		lt_context_die(ctx, TN_CLIENT_BROKEN,
+			       "the data plane dropped this attachment: a ring or message rule was broken");
 	else if (!same)
 		ctx->hello = hello;
 	(void)pthread_mutex_unlock(&ctx->lock);
@@ -333,7 +336,13 @@ void lt_recover(tent_context *ctx)
 static bool may_pass(tn_status s)
 {
 	switch (s) {
-	case TN_AGAIN: case TN_BUSY: case TN_TIMEOUT: case TN_NOT_FOUND: case TN_STALE: case TN_PATH_DOWN: case TN_PATH_TIMEOUT:
+	case TN_AGAIN:
+	case TN_BUSY:
+	case TN_TIMEOUT:
+	case TN_NOT_FOUND:
+	case TN_STALE:
+	case TN_PATH_DOWN:
+	case TN_PATH_TIMEOUT:
 	case TN_PEER_DOWN: case TN_PEER_STALE: case TN_CONTROLPLANE_DOWN:
 		return true;
 	default:
@@ -407,7 +416,8 @@ uint64_t lt_restore_due(tent_context *ctx, uint64_t now_ns)
 				if (tn_load_relaxed32(&o->state) == LT_OBJECT_RESTORING)
 					judge_restore(ctx, o, TN_TIMEOUT, 0);
 			}
-			if (o->inflight == NULL && tn_load_relaxed32(&o->state) == LT_OBJECT_RESTORING && now_ns >= o->retry_ns)
+			if (o->inflight == NULL && tn_load_relaxed32(&o->state) == LT_OBJECT_RESTORING &&
+			    now_ns >= o->retry_ns)
 				start_restore(ctx, o, now_ns);
 			if (o->inflight != NULL)
 				due_ns = TN_MIN(due_ns, o->inflight->deadline_ns);

@@ -45,8 +45,12 @@ tn_status lt_published_call(const tent_published *pub, uint64_t deadline_ns, str
 		if (tn_load_relaxed32(&mem->state) == LT_OBJECT_FAILED)
 			return (tn_status)tn_load_relaxed32(&mem->fail_status);
 	}
-	*call_out = (struct lt_call){ .type = SHR_MSG_PUBLISH, .build = build_publish, .arg = pub, .fd = -1, .again = true,
-				      .deadline_ns = deadline_ns };
+	*call_out = (struct lt_call){ .type = SHR_MSG_PUBLISH,
+				     .build = build_publish,
+				     .arg = pub,
+				     .fd = -1,
+				     .again = true,
+				     .deadline_ns = deadline_ns };
 	return TN_OK;
 }
 
@@ -55,19 +59,22 @@ static tent_status take_buffer(tent_context *ctx, size_t i, const tent_buffer *i
 	const tent_memory *mem = in->memory;
 
 	if (mem == NULL || !lt_object_is(&mem->obj, LT_MEMORY, ctx))
-		return lt_fail(mem == NULL ? TN_INVALID : TN_STALE, "tent_segment_publish: buffers[%zu].memory is %s", i,
-			       mem == NULL ? "NULL" : "freed, or of another context");
+		return lt_fail(mem == NULL ? TN_INVALID : TN_STALE, "tent_segment_publish: buffers[%zu].memory is %s",
+			       i, mem == NULL ? "NULL" : "freed, or of another context");
 	*out = *in;
 	if (out->bytes == 0 && in->offset < mem->bytes)
 		out->bytes = mem->bytes - in->offset;
 	if (out->bytes == 0 || !tn_range_within(in->offset, out->bytes, mem->bytes))
-		return lt_fail(TN_RANGE, "tent_segment_publish: buffers[%zu]: offset %llu + bytes %llu leaves the memory's %llu", i,
-			       (unsigned long long)in->offset, (unsigned long long)in->bytes, (unsigned long long)mem->bytes);
+		return lt_fail(
+		    TN_RANGE, "tent_segment_publish: buffers[%zu]: offset %llu + bytes %llu leaves the memory's %llu",
+		    i, (unsigned long long)in->offset, (unsigned long long)in->bytes, (unsigned long long)mem->bytes);
 	uint32_t may = mem->rights & RIGHTS_REMOTE;
 	out->rights = in->rights != 0 ? in->rights : may;
 	if (out->rights == 0 || (out->rights & ~may) != 0)
-		return lt_fail(TN_PERMISSION, "tent_segment_publish: buffers[%zu].rights is 0x%x, but its memory was registered "
-			       "with REMOTE rights 0x%x", i, in->rights, may);
+		return lt_fail(TN_PERMISSION,
+			       "tent_segment_publish: buffers[%zu].rights is 0x%x, but its memory was registered "
+			       "with REMOTE rights 0x%x",
+			       i, in->rights, may);
 	return TENT_OK;
 }
 
@@ -77,7 +84,8 @@ static tent_status take_access(tent_published *pub, const tent_access *access)
 
 	if (access != NULL) {
 		if (access->size < offsetof(tent_access, who) + sizeof a.who || access->size > 4096)
-			return lt_fail(TN_INVALID, "tent_segment_publish: access->size is %zu: use TENT_ACCESS_INIT", access->size);
+			return lt_fail(TN_INVALID, "tent_segment_publish: access->size is %zu: use TENT_ACCESS_INIT",
+				       access->size);
 		memcpy(&a, access, TN_MIN(access->size, sizeof a));
 	}
 	if ((a.who & ~ACCESS_ALL) != 0)

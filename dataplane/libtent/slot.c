@@ -96,7 +96,8 @@ void lt_slot_settle(tent_qp *qp, struct lt_slot *slot, bool completed, bool seen
 	slot->batch = LT_BATCH_NONE;
 }
 
-void lt_slot_finish(tent_qp *qp, struct lt_slot *slot, tent_outcome outcome, tn_status status, uint8_t phase, uint8_t reason)
+void lt_slot_finish(tent_qp *qp, struct lt_slot *slot, tent_outcome outcome, tn_status status, uint8_t phase,
+		    uint8_t reason)
 {
 	if (slot->state == LT_SLOT_HELD && slot->batch != LT_BATCH_NONE && slot->sqe.opcode != SHR_OP_NOTIFY)
 		qp->batches.entries[slot->batch].held--;
@@ -166,7 +167,8 @@ void lt_slot_post(tent_qp *qp, struct lt_slot *slot)
 	slot->sqe.memory = slot->memory != NULL ? tn_load_relaxed64(&slot->memory->obj.id) : 0;
 	slot->sqe.token = lt_slot_token(qp, slot);
 	if (slot->note != LT_NO_NOTE)
-		shr_words_store(shr_qp_note(&ring->view, slot->note), qp->notes[slot->note], (slot->sqe.note_len + 7) / 8);
+		shr_words_store(shr_qp_note(&ring->view, slot->note), qp->notes[slot->note],
+				(slot->sqe.note_len + 7) / 8);
 	slot->sq_seq = ring->put_cnt++;
 	shr_sq_put(&ring->sq, &slot->sqe);
 	lt_slot_move(slot, LT_SLOT_POSTED);
@@ -195,13 +197,15 @@ void lt_slot_date(const tent_qp *qp, struct lt_slot *slot, uint64_t now_ns)
 	if (slot->sqe.deadline_ns != 0)
 		slot->deadline_ns = slot->sqe.deadline_ns;
 	else
-		slot->deadline_ns = qp->default_deadline_ns != 0 ? tn_deadline_after(now_ns, qp->default_deadline_ns) : UINT64_MAX;
+		slot->deadline_ns =
+		    qp->default_deadline_ns != 0 ? tn_deadline_after(now_ns, qp->default_deadline_ns) : UINT64_MAX;
 }
 
 void lt_slot_dispatch(tent_qp *qp, struct lt_slot *slot)
 {
 	uint8_t phase, reason;
-	tn_status s = tn_likely(qp->ring != NULL && !qp->ring_broken) ? lt_slot_resolve(qp, slot, &phase, &reason) : TN_AGAIN;
+	tn_status s =
+	    tn_likely(qp->ring != NULL && !qp->ring_broken) ? lt_slot_resolve(qp, slot, &phase, &reason) : TN_AGAIN;
 
 	if (tn_likely(s == TN_OK)) {
 		lt_slot_post(qp, slot);

@@ -19,7 +19,8 @@ static TN_COLD tent_status refuse_object(size_t i, const struct lt_object *o, co
 		return REFUSE(TN_INVALID, ".%s is NULL", field);
 	if (tn_load_relaxed32(&o->state) == LT_OBJECT_FAILED) {
 		tn_status s = (tn_status)tn_load_relaxed32(&o->fail_status);
-		return REFUSE(s, ".%s did not come back after the data plane restarted: %s", field, tn_status_meaning(s));
+		return REFUSE(s, ".%s did not come back after the data plane restarted: %s", field,
+			      tn_status_meaning(s));
 	}
 	return REFUSE(TN_STALE, ".%s is freed, or of another context", field);
 }
@@ -37,16 +38,19 @@ static tent_status check_objects(const tent_qp *qp, size_t i, const tent_request
 		return refuse_object(i, seg != NULL ? &seg->obj : NULL, "segment");
 	if (tn_unlikely(!tn_range_within(r->memory_offset, r->bytes, mem->bytes)))
 		return REFUSE(TN_RANGE, ": memory_offset %llu + bytes %llu leaves the memory's %llu",
-			      (unsigned long long)r->memory_offset, (unsigned long long)r->bytes, (unsigned long long)mem->bytes);
+			      (unsigned long long)r->memory_offset, (unsigned long long)r->bytes,
+			      (unsigned long long)mem->bytes);
 	uint64_t seg_bytes = tn_load_relaxed64(&seg->bytes);
 	if (tn_unlikely(!tn_range_within(r->segment_offset, r->bytes, seg_bytes)))
 		return REFUSE(TN_RANGE, ": segment_offset %llu + bytes %llu leaves the segment's %llu",
-			      (unsigned long long)r->segment_offset, (unsigned long long)r->bytes, (unsigned long long)seg_bytes);
+			      (unsigned long long)r->segment_offset, (unsigned long long)r->bytes,
+			      (unsigned long long)seg_bytes);
 	if (tn_unlikely((mem->rights & TENT_RIGHT_LOCAL) == 0))
 		return REFUSE(TN_PERMISSION, ".%s was registered without TENT_RIGHT_LOCAL", "memory");
 	uint32_t need = r->opcode == TENT_READ ? TENT_RIGHT_REMOTE_READ : TENT_RIGHT_REMOTE_WRITE;
 	if (tn_unlikely((tn_load_relaxed32(&seg->rights) & need) == 0))
-		return REFUSE(TN_PERMISSION, ".segment does not allow remote %s", r->opcode == TENT_READ ? "READ" : "WRITE");
+		return REFUSE(TN_PERMISSION, ".segment does not allow remote %s",
+			      r->opcode == TENT_READ ? "READ" : "WRITE");
 	return TENT_OK;
 }
 
@@ -168,7 +172,8 @@ tent_status tent_submit(tent_qp *qp, const tent_request *requests, size_t count,
 /* Asks the data plane to end a posted request. TN_AGAIN: no room to ask. */
 static tn_status ask_cancel(tent_qp *qp, struct lt_slot *slot)
 {
-	struct shr_sqe_shm e = { .opcode = SHR_OP_CANCEL, .token = lt_slot_token(qp, slot), .priority = slot->sqe.priority };
+	struct shr_sqe_shm e = {
+	    .opcode = SHR_OP_CANCEL, .token = lt_slot_token(qp, slot), .priority = slot->sqe.priority };
 
 	if (slot->cancel_asked)
 		return TN_OK;
@@ -207,6 +212,7 @@ tent_status tent_cancel(tent_qp *qp, uint64_t user_data)
 	if (held)
 		lt_queue_push_held(qp);
 	if (!found)
-		return lt_fail(TN_NOT_FOUND, "tent_cancel: nothing outstanding has user_data %llu", (unsigned long long)user_data);
+		return lt_fail(TN_NOT_FOUND, "tent_cancel: nothing outstanding has user_data %llu",
+			       (unsigned long long)user_data);
 	return (tent_status)s;
 }

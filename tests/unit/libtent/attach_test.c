@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "rig.h"
+#include "tests/unit/libtent/rig.h"
 
 static uint64_t patience_ms = 2000;
 
@@ -124,8 +124,8 @@ static void a_stranger_listens(void)
 	rmdir(dir);
 }
 
-/* A child may open a context of its own. (Not under the thread sanitizer, which cannot follow a thread that starts after
- * the fork of a process with threads.) */
+/* A child may open a context of its own. (Not under the thread sanitizer, which cannot follow a thread that starts
+ * after the fork of a process with threads.) */
 static int open_own(const struct rig *r, const struct app *a)
 {
 #ifdef __SANITIZE_THREAD__

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "rig.h"
+#include "tests/unit/libtent/rig.h"
 
 static void expect_broken(struct app *a, int outstanding, const char *why)
 {

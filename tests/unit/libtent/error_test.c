@@ -57,9 +57,10 @@ static void completions(void)
 			      .attempts = 2, .transport = TENT_TRANSPORT_TCP, .phase = TN_PHASE_CONNECT,
 			      .reason = TN_REASON_UNAVAILABLE, .opcode = TENT_WRITE };
 
-	CU_ASSERT_STRING_EQUAL(tent_completion_text(&c, buf, sizeof buf),
-			       "WRITE failed after 2 attempts over tcp: phase connect, reason unavailable (path_down: the connection "
-			       "was refused, reset or closed) - tentctl peer list; is the peer up?");
+	CU_ASSERT_STRING_EQUAL(
+	    tent_completion_text(&c, buf, sizeof buf),
+	    "WRITE failed after 2 attempts over tcp: phase connect, reason unavailable (path_down: the connection "
+	    "was refused, reset or closed) - tentctl peer list; is the peer up?");
 	c.memory_busy = 1;
 	CU_ASSERT_PTR_NOT_NULL(strstr(tent_completion_text(&c, buf, sizeof buf), "keep the buffer"));
 	c = (tent_completion){ .kind = TENT_COMPLETION_REQUEST, .opcode = TENT_READ, .bytes = 10, .attempts = 1,

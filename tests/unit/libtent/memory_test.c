@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "rig.h"
+#include "tests/unit/libtent/rig.h"
 
 #define ALL (TENT_RIGHT_LOCAL | TENT_RIGHT_REMOTE_READ | TENT_RIGHT_REMOTE_WRITE)
 

@@ -5,7 +5,7 @@
 
 #include "common/clock.h"
 #include "common/domain.h"
-#include "rig.h"
+#include "tests/unit/libtent/rig.h"
 
 static void a_notice_arrives_whole(void)
 {

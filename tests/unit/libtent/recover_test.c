@@ -7,7 +7,7 @@
 
 #include "common/clock.h"
 #include "common/domain.h"
-#include "rig.h"
+#include "tests/unit/libtent/rig.h"
 
 static tent_state state_of(const struct app *a)
 {
@@ -158,7 +158,8 @@ static void busy_memory_is_released_by_death(void)
 	CU_ASSERT_EQUAL(app_submit(&a, app_request(&a, TENT_READ, 0, 64, 2)), TENT_OK);
 	rig_wait_for(&r.ctl->finished, 2);
 	rig_kill(&r);
-	/* The second is found in the ring before its owner learns of the death, and released apart, or after, and final. */
+	/* The second is found in the ring before its owner learns of the death, and released apart, or after, and
+	 * final. */
 	bool first_released = false, second_released = false;
 	while (!first_released || !second_released) {
 		app_collect(&a, c, 1);
@@ -457,7 +458,8 @@ static void many_deaths_under_load(void)
 	app_up(&a, &r, 8000);
 	uint64_t next_death_ns = tn_now_ns() + 20 * RIG_MS, deadline_ns = tn_now_ns() + 20 * TN_NS_PER_S;
 	while ((deaths < 8 || done < submitted) && tn_now_ns() < deadline_ns) {
-		if (deaths < 8 && app_submit(&a, app_request(&a, submitted % 2 ? TENT_READ : TENT_WRITE, 0, 256, submitted)) == TENT_OK)
+		if (deaths < 8 && app_submit(&a, app_request(&a, submitted % 2 ? TENT_READ : TENT_WRITE, 0, 256,
+							     submitted)) == TENT_OK)
 			submitted++;
 		int n = tent_wait(a.qp, c, 16, tent_qp_outstanding(a.qp) < 12 ? 0 : 10 * RIG_MS);
 		CU_ASSERT_FATAL(n >= 0);

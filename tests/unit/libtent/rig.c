@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Starts, kills and talks to the stand-in, and builds the application that most tests need. */
-#include "rig.h"
+#include "tests/unit/libtent/rig.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -167,8 +167,14 @@ void app_down(struct app *a) { tent_close(a->ctx); }
 
 tent_request app_request(const struct app *a, tent_opcode op, uint64_t offset, uint64_t bytes, uint64_t user_data)
 {
-	return (tent_request){ .opcode = op, .priority = TENT_PRIORITY_MEDIUM, .memory = a->near, .memory_offset = offset,
-			       .segment = a->seg, .segment_offset = offset, .bytes = bytes, .user_data = user_data };
+	return (tent_request){ .opcode = op,
+			      .priority = TENT_PRIORITY_MEDIUM,
+			      .memory = a->near,
+			      .memory_offset = offset,
+			      .segment = a->seg,
+			      .segment_offset = offset,
+			      .bytes = bytes,
+			      .user_data = user_data };
 }
 
 tent_status app_submit(struct app *a, tent_request rq)

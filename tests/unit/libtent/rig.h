@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-#include "standin.h"
+#include "tests/unit/libtent/standin.h"
 #include "tests/unit/cu.h"
 
 #define RIG_MS UINT64_C(1000000)

@@ -3,7 +3,7 @@
  * and moves real bytes between clients of this host, in one thread. This half has the sockets, standin_ring.c the
  * rings. What it does wrong or late is ordered through struct standin_ctl.
  * Usage: libtent_standin RUNTIME_DIR CONTROL_FILE. Ends when its standard input is closed. */
-#include "standin_parts.h"
+#include "tests/unit/libtent/standin_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -178,7 +178,8 @@ static void on_open(struct client *c, const struct shr_msg_hdr *h, const struct 
 	struct segment *g = find_segment(b->ref, &owner);
 	tn_status s = (tn_status)tn_load_relaxed32(&ctl->refuse_open);
 
-	if (s != TN_OK && tn_load_relaxed32(&ctl->refuse_open_cnt) != 0 && tn_fetch_add32(&ctl->refuse_open_cnt, UINT32_MAX) == 1)
+	if (s != TN_OK && tn_load_relaxed32(&ctl->refuse_open_cnt) != 0 &&
+	    tn_fetch_add32(&ctl->refuse_open_cnt, UINT32_MAX) == 1)
 		tn_store_relaxed32(&ctl->refuse_open, TN_OK);
 	if (s == TN_OK && g == NULL)
 		s = TN_NOT_FOUND;
@@ -189,7 +190,8 @@ static void on_open(struct client *c, const struct shr_msg_hdr *h, const struct 
 			continue;
 		*o = (struct opened){ .id = ++last_id };
 		memcpy(o->name, g->name, sizeof o->name);
-		struct shr_msg_open_reply r = { .id = o->id, .length = g->bytes, .rights = g->buffers[0].rights, .local = 1 };
+		struct shr_msg_open_reply r = {
+		    .id = o->id, .length = g->bytes, .rights = g->buffers[0].rights, .local = 1 };
 		count(&ctl->opens, 1);
 		answer(c, h, &r, sizeof r, NULL);
 		return;
@@ -219,7 +221,8 @@ static bool memory_is_used(uint64_t id)
 {
 	for (int c = 0; c < CLIENTS; c++)
 		for (int i = 0; i < OBJECTS; i++)
-			for (uint32_t k = 0; clients[c].segments[i].id != 0 && k < clients[c].segments[i].buffer_cnt; k++)
+			for (uint32_t k = 0; clients[c].segments[i].id != 0 && k < clients[c].segments[i].buffer_cnt;
+			     k++)
 				if (clients[c].segments[i].buffers[k].memory == id)
 					return true;
 	return false;
@@ -338,7 +341,8 @@ static bool work_waits(void)
 {
 	for (int i = 0; i < CLIENTS; i++)
 		for (size_t k = 0; clients[i].sock >= 0 && k < TN_ARRAY_LEN(clients[i].qps); k++)
-			if (clients[i].qps[k] != NULL && tn_load_relaxed32(&ctl->may_take) != 0 && shr_sq_pending(&clients[i].qps[k]->sq))
+			if (clients[i].qps[k] != NULL && tn_load_relaxed32(&ctl->may_take) != 0 &&
+			    shr_sq_pending(&clients[i].qps[k]->sq))
 				return true;
 	return false;
 }

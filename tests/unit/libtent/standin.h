@@ -15,10 +15,10 @@ struct standin_ctl {
 	/* knobs */
 	tn_a32 may_take;        /* submissions it may still take; UINT32_MAX = any number */
 	tn_a32 may_finish;      /* requests it may still finish; UINT32_MAX = any number */
-	tn_a32 busy;            /* 1: terminal completions say MEMORY_BUSY and their releases wait; 0: releases go out */
+	tn_a32 busy;            /* 1: terminal completions say MEMORY_BUSY, their releases wait; 0: releases go */
 	tn_a32 fail_next;       /* finish so many requests as FAILED */
 	tn_a32 corrupt;         /* enum standin_corrupt, done once at the next completion */
-	tn_a32 wild_index;      /* overwrite an index of every ring once: 1 cq_tail, 2 sq_head, 3 the application's sq_tail */
+	tn_a32 wild_index;      /* overwrite an index of every ring once: 1 cq_tail, 2 sq_head, 3 sq_tail */
 	tn_a32 drop_clients;    /* close every attach socket and stay alive */
 	tn_a32 refuse_register, refuse_publish, refuse_open, refuse_qp; /* a tn_status as u32: answer with it */
 	tn_a32 refuse_open_cnt; /* refuse_open only so often; 0 = always */
@@ -34,7 +34,8 @@ struct standin_ctl {
 };
 
 enum standin_corrupt {
-	STANDIN_SOUND, STANDIN_BAD_TOKEN, STANDIN_BAD_KIND, STANDIN_BAD_OUTCOME, STANDIN_BAD_BYTES, STANDIN_EARLY_RELEASE
+	STANDIN_SOUND, STANDIN_BAD_TOKEN, STANDIN_BAD_KIND, STANDIN_BAD_OUTCOME, STANDIN_BAD_BYTES,
+	STANDIN_EARLY_RELEASE
 };
 
 #endif

@@ -4,7 +4,7 @@
 #ifndef STANDIN_PARTS_H
 #define STANDIN_PARTS_H
 
-#include "standin.h"
+#include "tests/unit/libtent/standin.h"
 
 #include "shm-ring/doorbell.h"
 #include "shm-ring/handshake.h"
@@ -17,7 +17,13 @@
 #define FAILED_BATCHES 64
 
 struct memory { uint64_t id; uint8_t *base; uint64_t bytes; };
-struct segment { uint64_t id; char name[TN_NAME_MAX]; uint32_t buffer_cnt; struct shr_msg_buffer buffers[8]; uint64_t bytes; };
+struct segment {
+	uint64_t id;
+	char name[TN_NAME_MAX];
+	uint32_t buffer_cnt;
+	struct shr_msg_buffer buffers[8];
+	uint64_t bytes;
+};
 struct opened { uint64_t id; char name[TN_NAME_MAX]; };
 struct pending { struct shr_sqe_shm sqe; bool used, released; };
 struct qp {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The worker of the stand-in: takes submissions, moves the bytes, posts completions, and does wrong what it is ordered
  * to do wrong. */
-#include "standin_parts.h"
+#include "tests/unit/libtent/standin_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,13 +124,23 @@ static void finish(struct qp *q, uint32_t at, enum tn_outcome outcome, tn_status
 {
 	struct shr_sqe_shm e = q->pending[at].sqe;
 	struct shr_cqe_shm c = {
-		.user_data = e.user_data, .token = e.token, .request_id = tn_load_relaxed32(&ctl->finished) + 1, .latency_ns = 1000,
-		.bytes = outcome == TN_OUTCOME_COMPLETED ? e.length : 0, .status = status, .kind = SHR_CQE_TERMINAL,
-		.outcome = (uint8_t)outcome, .phase = e.opcode == SHR_OP_NOTIFY ? TN_PHASE_NOTIFY : TN_PHASE_COMPLETION,
-		.reason = reason, .transport = TN_TRANSPORT_SHM, .opcode = e.opcode, .attempts = 1,
+	    .user_data = e.user_data,
+	    .token = e.token,
+	    .request_id = tn_load_relaxed32(&ctl->finished) + 1,
+	    .latency_ns = 1000,
+	    .bytes = outcome == TN_OUTCOME_COMPLETED ? e.length : 0,
+	    .status = status,
+	    .kind = SHR_CQE_TERMINAL,
+	    .outcome = (uint8_t)outcome,
+	    .phase = e.opcode == SHR_OP_NOTIFY ? TN_PHASE_NOTIFY : TN_PHASE_COMPLETION,
+	    .reason = reason,
+	    .transport = TN_TRANSPORT_SHM,
+	    .opcode = e.opcode,
+	    .attempts = 1,
 	};
 
-	if (outcome != TN_OUTCOME_COMPLETED && e.batch != 0 && e.opcode != SHR_OP_NOTIFY && q->failed_cnt < FAILED_BATCHES)
+	if (outcome != TN_OUTCOME_COMPLETED && e.batch != 0 && e.opcode != SHR_OP_NOTIFY &&
+	    q->failed_cnt < FAILED_BATCHES)
 		q->failed[q->failed_cnt++] = e.batch;
 	if (tn_load_acquire32(&ctl->busy) != 0 && e.opcode != SHR_OP_NOTIFY) {
 		c.flags |= SHR_CQE_MEMORY_BUSY;
@@ -192,7 +202,9 @@ static bool try_finish(struct qp *q, uint32_t at, uint64_t now_ns)
 		s = move_bytes(e);
 	}
 	finish(q, at, s == TN_OK ? TN_OUTCOME_COMPLETED : TN_OUTCOME_FAILED, s,
-	       s == TN_LIMIT ? TN_REASON_QUEUE_FULL : s == TN_PATH_DOWN ? TN_REASON_PEER_CLOSED : TN_REASON_STALE_GENERATION);
+	       s == TN_LIMIT       ? TN_REASON_QUEUE_FULL
+	       : s == TN_PATH_DOWN ? TN_REASON_PEER_CLOSED
+				   : TN_REASON_STALE_GENERATION);
 	return true;
 }
 
@@ -235,7 +247,9 @@ static bool take(struct qp *q)
 /* Overwrites one index as a stray store would. The application sleeps, so ring. */
 static void write_wild_index(struct qp *q, uint32_t which)
 {
-	struct shr_index_shm *line = which == 1 ? &q->view.qp->cq_tail : which == 2 ? &q->view.qp->sq_head : &q->view.qp->sq_tail;
+	struct shr_index_shm *line = which == 1   ? &q->view.qp->cq_tail
+				     : which == 2 ? &q->view.qp->sq_head
+						  : &q->view.qp->sq_tail;
 
 	tn_store_release32(&line->value, tn_load_relaxed32(&line->value) + 100000);
 	shr_doorbell_ring(q->doorbell);
@@ -267,8 +281,8 @@ struct qp *qp_make(const struct shr_msg_qp_create *b, uint64_t id)
 	struct qp *q = calloc(1, sizeof *q);
 	int ends[2] = { -1, -1 };
 
-	if (q == NULL || shr_qp_layout(b->sq_entries, b->note_slots, &lay) != TN_OK || shr_doorbell_create(ends) != TN_OK ||
-	    shr_region_create("standin", lay.region_bytes, &q->region) != TN_OK)
+	if (q == NULL || shr_qp_layout(b->sq_entries, b->note_slots, &lay) != TN_OK ||
+	    shr_doorbell_create(ends) != TN_OK || shr_region_create("standin", lay.region_bytes, &q->region) != TN_OK)
 		exit(3);
 	shr_qp_format(q->region.base, &lay, 1, &q->view);
 	shr_sq_cons_init(&q->sq, &q->view);

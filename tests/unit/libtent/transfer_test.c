@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "rig.h"
+#include "tests/unit/libtent/rig.h"
 
 static void fill(tent_memory *m, unsigned seed)
 {
