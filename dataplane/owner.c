@@ -219,6 +219,8 @@ void dp_owner_remote_changed(struct dp_worker *w, const struct dp_remote *old, c
 			continue;
 		if (!restarted && !now->lost && now->generation == o->stale_generation)
 			continue; /* the version we know to be stale, sent before our question arrived */
+		if (restarted)
+			o->stale_cnt = 0; /* what another incarnation refuses, it refuses for the first time */
 		o->retry_ns = UINT64_MAX;
 		dp_owner_wake(w, o);
 	}

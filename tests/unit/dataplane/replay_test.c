@@ -198,6 +198,32 @@ static void test_stale_of_old_version(void)
 	free(old), free(newer);
 }
 
+/* A peer that restarts again while the request is on its way refuses twice, and each time for the first time. */
+static void test_stale_of_each_incarnation(void)
+{
+	struct rig g;
+	rig_open(&g, NULL, 0, script_only_tcp);
+	struct dp_remote *v[3] = { script_open_remote(&g, 1), script_remote(&g, 1), script_remote(&g, 1) };
+	v[1]->session.b[0] = 43;
+	v[2]->session.b[0] = 44;
+	struct script_step stale = fails(TN_STALE, TN_PHASE_METADATA, TN_REASON_STALE_GENERATION), twice[2] = { stale, stale };
+	script_set(&script_tcp, twice, 2);
+	rig_submit(&g, script_sqe(SHR_OP_WRITE, 1, 0, 4096));
+	struct shr_cqe_shm c = { .status = TN_PENDING };
+	for (int i = 1; i < 3; i++) {
+		rig_steps(&g, 3);
+		CU_ASSERT_FALSE(rig_poll(&g, &c));
+		CU_ASSERT_EQUAL(g.event_cnt, (uint32_t)i);
+		CU_ASSERT_EQUAL(rig_do(&g, (struct dp_cmd){ .kind = DP_CMD_REMOTE_SET, .ptr = v[i], .fd = -1 }), TN_OK);
+	}
+	rig_steps(&g, 3);
+	CU_ASSERT_TRUE(rig_poll(&g, &c));
+	CU_ASSERT_EQUAL(c.status, TN_OK);
+	CU_ASSERT_EQUAL(c.attempts, 3);
+	rig_close(&g);
+	free(v[0]), free(v[1]), free(v[2]);
+}
+
 /* A replaced descriptor is acknowledged only when no attempt uses the old one. */
 static void test_remote_set_quiesces(void)
 {
@@ -373,6 +399,7 @@ TN_TEST_MAIN("replay",
 	{ "a transport without room defers", test_no_room_defers },
 	{ "a stale descriptor is refreshed once", test_stale_refresh },
 	{ "a replaced descriptor quiesces", test_remote_set_quiesces },
+	{ "stale again after another restart", test_stale_of_each_incarnation },
 	{ "a refusal of a version already replaced", test_stale_of_old_version },
 	{ "a version that was replaced meanwhile", test_stale_version_replaced },
 	{ "a stale peer is refreshed", test_peer_refresh },
