@@ -120,6 +120,12 @@ bool tn_hook_set(const char *text)
 	return orders_apply(text);
 }
 
+bool tn_hook_armed(enum tn_hook hook)
+{
+	(void)pthread_once(&once, read_environment);
+	return orders[hook].action != ACTION_NONE;
+}
+
 bool tn_hook_pass(enum tn_hook hook)
 {
 	(void)pthread_once(&once, read_environment);

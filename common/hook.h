@@ -32,9 +32,13 @@ bool tn_hook_pass(enum tn_hook hook);
 bool tn_hook_set(const char *orders);
 #define TN_HOOK(name) ((void)tn_hook_pass(TN_HOOK_##name))
 #define TN_HOOK_FAIL(name) tn_unlikely(tn_hook_pass(TN_HOOK_##name))
+/* Is there an order for it? For code that must first make the moment (half of a write) that the fault point names. */
+bool tn_hook_armed(enum tn_hook hook);
+#define TN_HOOK_ARMED(name) tn_unlikely(tn_hook_armed(TN_HOOK_##name))
 #else
 #define TN_HOOK(name) ((void)0)
 #define TN_HOOK_FAIL(name) false
+#define TN_HOOK_ARMED(name) false
 #endif
 
 #endif

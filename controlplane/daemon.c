@@ -19,6 +19,7 @@
 #include <sodium.h>
 
 #include "common/clock.h"
+#include "common/hook.h"
 #include "common/log.h"
 #include "common/sdnotify.h"
 #include "common/version.h"
@@ -141,6 +142,7 @@ static tn_status http_start(struct daemon *d)
 	if (s != TN_OK)
 		return complain(err);
 	write_port(d, host, port);
+	TN_HOOK(cp_http_open);
 	return TN_OK;
 }
 
@@ -170,6 +172,7 @@ static tn_status start(struct daemon *d)
 		complain(err);
 	if (s == TN_OK)
 		s = lease_take(d, dir, &session);
+	TN_HOOK(cp_lease_taken);
 	if (s == TN_OK &&
 	    (s = cp_keys_ensure(tn_config_str(d->config, TN_CFG_CONTROL_KEY_FILE), &d->keys, err, sizeof err)) != TN_OK)
 		complain(err);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/assert.h"
+#include "common/hook.h"
 #include "dataplane/worker_state.h"
 #include "shm-ring/doorbell.h"
 
@@ -99,6 +100,7 @@ void dp_apply_remote_unused(struct dp_worker *w, const struct dp_remote *version
 static tn_status remote_set(struct dp_worker *w, struct dp_quiesce *q)
 {
 	const struct dp_remote *now = q->cmd.ptr, *old;
+	TN_HOOK(dp_remote_set);
 	tn_status s = dp_view_remote_set(&w->view, now, &old);
 	if (s != TN_OK)
 		return s;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/hook.h"
 #include "common/log.h"
 #include "dataplane/segment/local.h"
 #include "dataplane/segment/remote.h"
@@ -160,6 +161,7 @@ void dp_control_drain(struct dp_control *ctl, struct dp_flight *stopped)
 	tn_store_relaxed32(&ctl->cfg.telemetry->hdr->state, SHR_TELE_DRAINING);
 	dp_control_event(ctl, SHR_EVENT_STATE, TN_OK, SHR_TELE_DRAINING);
 	dp_attach_announce_shutdown(&ctl->attach);
+	TN_HOOK(dp_drain);
 	dp_crew_broadcast(&ctl->crew, (struct dp_cmd){ .kind = DP_CMD_STOP, .fd = -1 }, stopped);
 }
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/hook.h"
 #include "common/log.h"
 #include "common/sdnotify.h"
 #include "common/version.h"
@@ -105,6 +106,7 @@ static tn_status telemetry_open(struct daemon *d)
 		.start_mono_ns = tn_now_ns(), .start_real_ns = tn_real_ns(), .loaded_transports = d->plan.transports,
 		.metrics_compiled = TENT_METRICS, .build = TN_VERSION " " TN_COMMIT " " TN_BUILD_TYPE };
 	char text[SHR_LEASE_PATH_MAX + 128];
+	TN_HOOK(dp_lease_taken);
 	tn_status s = shr_tele_create(d->dir, &cfg, &d->tele);
 
 	if (s != TN_OK) {
@@ -112,6 +114,7 @@ static tn_status telemetry_open(struct daemon *d)
 		               tn_status_meaning(s), s == TN_NO_MEMORY ? " (is the tmpfs full?)" : "");
 		return complain(s, text);
 	}
+	TN_HOOK(dp_telemetry_made);
 	(void)shr_tele_prune(d->dir, SHR_TELE_KEEP, NULL);
 	tn_store_relaxed32(&d->tele.hdr->recording, tn_config_bool(d->config, TN_CFG_METRICS_RECORDING));
 	tn_store_relaxed64(&d->tele.hdr->config_generation, tn_config_generation(d->config));
@@ -185,7 +188,9 @@ static tn_status start(struct daemon *d)
 		return complain(s, "signals cannot be watched");
 	if ((s = lanes_listen(d)) != TN_OK || (s = workers_start(d)) != TN_OK)
 		return s;
-	return doors_open(d);
+	s = doors_open(d);
+	TN_HOOK(dp_doors_open);
+	return s;
 }
 
 /* ---- run ---- */

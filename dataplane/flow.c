@@ -2,6 +2,7 @@
  * The way of a request through the stages: ingress -> admission -> dispatch, the timers, and ending early. With owner.c
  * this is the only place that knows which stage follows which. Worker thread. */
 #include "common/assert.h"
+#include "common/hook.h"
 #include "dataplane/admission/merge.h"
 #include "dataplane/completion/cq_post.h"
 #include "dataplane/worker_state.h"
@@ -185,11 +186,13 @@ uint32_t dp_flow_dispatch(struct dp_worker *w)
 			done++;
 			continue;
 		}
+		TN_HOOK(dp_dispatch);
 		tn_status s = dp_owner_try(w, o, &res);
 		if (s == TN_AGAIN) {
 			dp_admission_defer(&w->admission, o);
 			continue;
 		}
+		TN_HOOK(dp_attempt_started);
 		dp_admission_dispatch(&w->admission, o, w->now_ns);
 		dp_owner_move(&w->pools.states, o, DP_OWNER_DISPATCHED);
 		tn_list_foreach(node, &o->requests) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/assert.h"
+#include "common/hook.h"
 #include "dataplane/worker_state.h"
 
 /* Numbers of notices: CLOCK_MONOTONIC ns (raised where two fall together) in the upper 58 bits, the worker below. So
@@ -125,6 +126,7 @@ static bool send_one(struct dp_worker *w, struct dp_request *r)
 	if (s == TN_AGAIN)
 		return false;
 	if (s == TN_OK) {
+		TN_HOOK(dp_note_handed);
 		tn_list_unlink(&r->owner_link);
 		dp_request_move(&w->pools.states, r, DP_REQUEST_RUNNING);
 		return true;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/message.h"
+#include "common/hook.h"
 #include "controlplane/node.h"
 #include "controlplane/segment/local.h"
 
@@ -80,6 +81,7 @@ static void on_attach(struct cp_node *node, const struct cp_request *rq)
 	json_decref(node->link.endpoints);
 	node->link = l;
 	cp_local_snapshot_begin(node->local);
+	TN_HOOK(cp_link_attached);
 	cp_node_reply(node, &rq->to, TN_OK, NULL, attach_answer(node));
 }
 
@@ -102,6 +104,7 @@ static void on_snapshot(struct cp_node *node, const struct cp_request *rq)
 		return;
 	}
 	tn_status s = TN_OK;
+	TN_HOOK(cp_snapshot_chunk);
 	json_array_foreach(segments, i, seg) {
 		tn_status one = cp_local_put(node, node->local, seg, err, sizeof err);
 		s = s == TN_OK ? one : s; /* the good ones count all the same; the first bad one is named */
@@ -128,6 +131,7 @@ static void on_published(struct cp_node *node, const struct cp_request *rq)
 		return;
 	}
 	tn_status s = cp_local_put(node, node->local, seg, err, sizeof err);
+	TN_HOOK(cp_segment_put);
 	cp_node_reply(node, &rq->to, s, s == TN_OK ? NULL : err, NULL);
 }
 

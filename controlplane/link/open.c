@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/hook.h"
 #include "common/message.h"
 #include "controlplane/node.h"
 #include "controlplane/registry/registry.h"
@@ -80,6 +81,7 @@ static bool advance(struct cp_node *node, struct cp_open *op)
 		return wait_or_fail(node, op, p->last_status, p->last_detail, p->retry_ns);
 	if (p->ticket_state != CP_TICKET_HELD || (op->name[0] != '\0' && !tn_id128_eq(&p->session, &v.session)))
 		return false;
+	TN_HOOK(cp_open_ready);
 	json_t *b = json_object();
 	json_object_set_new(b, "peer", cp_peer_json(p));
 	if (op->name[0] != '\0')

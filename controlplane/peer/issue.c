@@ -8,6 +8,7 @@
 
 #include <sodium.h>
 
+#include "common/hook.h"
 #include "common/message.h"
 
 struct cp_issue { /* one caller that waits for the installation */
@@ -45,6 +46,7 @@ static void on_installed(struct cp_node *node, void *ctx, tn_status status, cons
 	(void)body;
 	if (!p->issuing)
 		return;
+	TN_HOOK(cp_ticket_installed);
 	if (status != TN_OK) {
 		memset(&p->issued_to, 0, sizeof p->issued_to);
 		cp_issue_fail_waiting(node, p, status, detail);
@@ -119,6 +121,7 @@ void cp_issue_ticket(struct cp_node *node, const struct cp_request *rq)
 		return;
 	}
 	randombytes_buf(p->issued_key, sizeof p->issued_key);
+	TN_HOOK(cp_ticket_drawn);
 	p->issued_to = session;
 	p->rx_sequence = 0;
 	install(node, p, rq, addresses);

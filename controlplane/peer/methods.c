@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/message.h"
+#include "common/hook.h"
 #include "controlplane/link/changed.h"
 #include "controlplane/node.h"
 #include "controlplane/peer/issue.h"
@@ -76,6 +77,7 @@ static void on_segment_updated(struct cp_node *node, const struct cp_request *rq
 		cp_node_reply(node, &rq->to, in.status, in.err, NULL);
 		return;
 	}
+	TN_HOOK(cp_segment_updated);
 	cp_remote_invalidate(node, node->remote, rq->to.peer, name);
 	cp_link_segment_changed(node, node->peers[rq->to.peer].cfg->name, name, &session, generation);
 	cp_node_reply(node, &rq->to, TN_OK, NULL, NULL);

@@ -8,6 +8,7 @@
 #include <sodium.h>
 
 #include "common/clock.h"
+#include "common/hook.h"
 #include "common/message.h"
 #include "controlplane/node.h"
 #include "controlplane/peer/issue.h"
@@ -63,6 +64,7 @@ static void on_ticket(struct cp_node *node, void *ctx, tn_status status, const c
 	p->last_status = status;
 	if (status == TN_OK) {
 		p->ticket_state = CP_TICKET_HELD;
+		TN_HOOK(cp_ticket_held);
 		p->backoff_ns = 0;
 		cp_remote_invalidate_session(node, node->remote, p->index, &session);
 	} else {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hook.h"
 #include "common/list.h"
 #include "common/message.h"
 #include "controlplane/node.h"
@@ -165,6 +166,7 @@ static void on_fetched(struct cp_node *node, void *ctx, tn_status status, const 
 	snprintf(e->detail, sizeof e->detail, "%s", detail);
 	if (status == TN_OK)
 		status = read_answer(e, body);
+	TN_HOOK(cp_segment_fetched);
 	e->status = status;
 	cp_count_segment(node->metrics, TN_SEGMENT_EVENT_REMOTE_FETCH, status == TN_OK);
 	if (status == TN_OK && !(e->generation == generation && tn_id128_eq(&e->session, &session))) {

@@ -3,6 +3,7 @@
  * word [D2] is paid once per loop, not per completion. Worker thread. */
 #include "dataplane/completion/cq_post.h"
 
+#include "common/hook.h"
 #include "shm-ring/doorbell.h"
 
 void dp_cq_post(struct dp_completion *c, struct dp_qp *qp, const struct shr_cqe_shm *cqe)
@@ -25,8 +26,10 @@ uint32_t dp_cq_flush(struct dp_completion *c)
 	if (tn_list_empty(&c->dirty))
 		return 0;
 	uint32_t published = 0;
+	TN_HOOK(dp_cq_put);
 	tn_list_foreach(node, &c->dirty)
 		published += shr_cq_publish(&tn_list_entry(node, struct dp_qp, dirty_link)->cq);
+	TN_HOOK(dp_cq_published);
 	shr_doorbell_publish_fence();
 	tn_list_foreach(node2, &c->dirty) {
 		struct dp_qp *qp = tn_list_entry(node2, struct dp_qp, dirty_link);

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "common/hook.h"
 #include "dataplane/control.h"
 #include "shm-ring/doorbell.h"
 #include "shm-ring/region.h"
@@ -76,6 +77,7 @@ static void qp_acked(struct dp_flight *f)
 
 	if (q->state == DP_QPAIR_ADDING) {
 		qp_move(q, DP_QPAIR_LIVE);
+		TN_HOOK(dp_qp_live);
 		qp_send_created(q);
 		return;
 	}

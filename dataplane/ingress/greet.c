@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/hook.h"
 #include "dataplane/control.h"
 
 #define HELLO_NS UINT64_C(2000000000)
@@ -215,6 +216,7 @@ static void adopt(struct greet *w, struct dp_peer_slot *slot)
 		refuse(w, DP_HELLO_TOO_MANY);
 		return;
 	}
+	TN_HOOK(dp_hello_judged);
 	*hello = w->hello;
 	explicit_bzero(&hello->ticket, sizeof hello->ticket); /* did its work */
 	hello->peer_index = slot->index;
@@ -240,6 +242,7 @@ static void fence_begin(struct dp_control *ctl, struct dp_peer_slot *slot, const
 	dp_tickets_revoke_older(&ctl->greet.tickets, slot->index, session);
 	struct dp_cmd fence = { .kind = DP_CMD_FENCE, .fd = -1, .peer = slot->id, .session = *session };
 	dp_crew_broadcast(&ctl->crew, fence, &slot->fence);
+	TN_HOOK(dp_fence_begun);
 	dp_control_event(ctl, SHR_EVENT_PEER_SESSION, TN_OK, slot->index);
 }
 
@@ -292,6 +295,7 @@ void dp_greet_fenced(struct dp_flight *fence)
 	struct dp_greet *g = &slot->ctl->greet;
 	struct tn_list waiting;
 
+	TN_HOOK(dp_fence_done);
 	slot->incoming = slot->fencing;
 	slot->fencing = (struct tn_id128){ { 0 } };
 	tn_list_init(&waiting);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hook.h"
 #include "dataplane/control.h"
 #include "dataplane/segment/local.h"
 
@@ -132,8 +133,11 @@ static tn_status judge(struct dp_control *ctl, tn_handle segment, const struct d
 		return TN_LIMIT;
 	}
 	s = dp_notes_remember(&ctl->notes, &note->sender_session, note->seq);
-	if (s == TN_OK)
+	if (s == TN_OK) {
+		TN_HOOK(dp_note_remembered);
 		send_to_client(ctl, seg->client, seg->s, note);
+		TN_HOOK(dp_note_delivered);
+	}
 	return s;
 }
 

@@ -3,6 +3,8 @@
  * ever dropped); an entry for which there is no room is looked at again later, from a new copy. Worker thread. */
 #include "dataplane/ingress/sq_drain.h"
 
+#include "common/hook.h"
+
 static uint32_t slots_needed(const struct shr_sqe_shm *sqe, tn_status status)
 {
 	if (status != TN_OK)
@@ -62,8 +64,11 @@ uint32_t dp_sq_drain(struct dp_qp *qp, struct dp_pools *pools, const struct dp_v
 		r->ingress_ns = now_ns;
 		out[cnt++] = (struct dp_drained){ r, status };
 	}
-	if (cnt > 0)
+	if (cnt > 0) {
+		TN_HOOK(dp_sq_copied);
 		shr_sq_release(&qp->sq, cnt);
+		TN_HOOK(dp_sq_released);
+	}
 	qp->blocked = cnt == 0 && avail > 0;
 	return cnt;
 }

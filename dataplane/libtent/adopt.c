@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/domain.h"
+#include "common/hook.h"
 #include "dataplane/libtent/queue.h"
 
 /* ---- the dead ring's completions ---- */
@@ -145,6 +146,7 @@ static void lose_ring(tent_qp *qp)
 		return;
 	if (!qp->ring_broken)
 		drain_dead_ring(qp);
+	TN_HOOK(lt_adopt_drained);
 	lt_batches_forget_dataplane(&qp->batches);
 	uint32_t cnt = posted_in_order(qp, qp->ring_broken ? ring->put_cnt : first_untaken(ring));
 	qp->held = (struct lt_slot_list){ 0 };
@@ -221,6 +223,7 @@ void lt_queue_push_held(tent_qp *qp)
 	tn_store_relaxed64(&qp->held_deadline_ns, UINT64_MAX);
 	while ((slot = lt_list_pop(qp, &todo)) != NULL)
 		push_one(qp, slot, now_ns);
+	TN_HOOK(lt_adopt_pushed);
 	if (qp->ring != NULL && !qp->ring_broken)
 		lt_queue_publish(qp);
 }

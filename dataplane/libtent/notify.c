@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/domain.h"
+#include "common/hook.h"
 #include "dataplane/libtent/call.h"
 #include "dataplane/libtent/queue.h"
 
@@ -165,6 +166,7 @@ static void take_note(tent_context *ctx, tent_note *out)
 	out->seq = note->head.seq;
 	out->bytes = note->head.payload_len;
 	memcpy(out->payload, note->payload, note->head.payload_len);
+	TN_HOOK(lt_note_taken);
 	if (note->attachment == ctx->reattach_cnt)
 		ctx->note_taken++;
 	free(note);

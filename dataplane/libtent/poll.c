@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/domain.h"
+#include "common/hook.h"
 #include "dataplane/libtent/queue.h"
 
 void lt_queue_break(tent_qp *qp, const char *why)
@@ -93,8 +94,10 @@ static int take_from_ring(tent_qp *qp, tent_completion *out, int max)
 		}
 		take_cqe(qp, &cqe, slot, &out[n]);
 	}
-	if (n != 0)
+	if (n != 0) {
+		TN_HOOK(lt_cq_copied);
 		shr_cq_release(cq, n);
+	}
 	return (int)n;
 }
 

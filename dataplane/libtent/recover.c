@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "dataplane/libtent/call.h"
+#include "common/hook.h"
 #include "dataplane/libtent/memory.h"
 #include "dataplane/libtent/queue.h"
 #include "dataplane/libtent/segment.h"
@@ -294,9 +295,12 @@ static tn_status try_successor(tent_context *ctx, uint64_t deadline_ns)
 		(void)close(sock);
 		return ctx->draining ? TN_AGAIN : TN_OK; /* draining: it goes away as it said */
 	}
+	TN_HOOK(lt_recover_attached);
 	s = restore_memories(ctx, sock);
+	TN_HOOK(lt_recover_memories);
 	if (s == TN_OK)
 		s = restore_queues(ctx, sock);
+	TN_HOOK(lt_recover_queues);
 	if (s == TN_OK) {
 		adopt_socket(ctx, sock);
 		return TN_OK;
@@ -373,6 +377,7 @@ static void restore_answered(tent_context *ctx, struct lt_waiter *w)
 	o->inflight = NULL;
 	if (w->lost)
 		return;
+	TN_HOOK(lt_recover_restored);
 	if (w->reply.status == TN_OK && o->kind == LT_SEGMENT)
 		id = lt_segment_take_reply((tent_segment *)o, &w->reply);
 	else if (w->reply.status == TN_OK)

@@ -3,6 +3,7 @@
  * thread of the queue pair. */
 #include "common/assert.h"
 #include "common/domain.h"
+#include "common/hook.h"
 #include "dataplane/libtent/queue.h"
 
 static const uint32_t allowed[LT_SLOT_STATE_CNT] = {
@@ -176,8 +177,10 @@ void lt_slot_post(tent_qp *qp, struct lt_slot *slot)
 
 void lt_queue_publish(tent_qp *qp)
 {
-	if (shr_sq_publish(&qp->ring->sq) != 0)
-		(void)shr_doorbell_ring_if_armed(&qp->ring->view.qp->sq_armed.value, qp->ring->doorbell);
+	if (shr_sq_publish(&qp->ring->sq) == 0)
+		return;
+	TN_HOOK(lt_sq_published);
+	(void)shr_doorbell_ring_if_armed(&qp->ring->view.qp->sq_armed.value, qp->ring->doorbell);
 }
 
 void lt_slot_hold(tent_qp *qp, struct lt_slot *slot)

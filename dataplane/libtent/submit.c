@@ -5,6 +5,7 @@
 
 #include "common/bits.h"
 #include "common/domain.h"
+#include "common/hook.h"
 #include "dataplane/libtent/queue.h"
 
 #define FLAGS_ALL TENT_REQUEST_AT_MOST_ONCE
@@ -160,6 +161,7 @@ tent_status tent_submit(tent_qp *qp, const tent_request *requests, size_t count,
 			break;
 		i++;
 	}
+	TN_HOOK(lt_submit_put);
 	if (qp->ring != NULL && !qp->ring_broken)
 		lt_queue_publish(qp);
 	if (accepted_out != NULL)

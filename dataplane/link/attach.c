@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/hook.h"
 #include "common/log.h"
 #include "dataplane/link/wire.h"
 #include "dataplane/segment/local.h"
@@ -294,6 +295,7 @@ static void attach_answered(struct dp_call *call, tn_status status, const char *
 		return;
 	}
 	dp_control_move(DP_CONTROL_LINK, &l->state, DP_LINK_SNAPSHOT);
+	TN_HOOK(dp_link_attached);
 	snapshot_begin(l);
 }
 
@@ -351,6 +353,7 @@ static void chunk_answered(struct dp_call *call, tn_status status, const char *d
 	free(l->snapshot);
 	l->snapshot = NULL;
 	dp_control_move(DP_CONTROL_LINK, &l->state, DP_LINK_LIVE);
+	TN_HOOK(dp_link_live);
 	l->backoff_ns = BACKOFF_FIRST_NS;
 	tn_log_info("link", "attached to the control plane with %u segments", l->snapshot_cnt);
 	heartbeat_later(l);

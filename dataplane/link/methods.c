@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/hook.h"
 #include "common/log.h"
 #include "dataplane/link/wire.h"
 #include "dataplane/segment/local.h"
@@ -66,6 +67,7 @@ static tn_status on_install_ticket(struct question *q)
 			(void)snprintf(q->detail, sizeof q->detail, "a ticket needs a peer, a session and an address");
 	}
 	explicit_bzero(&t, sizeof t);
+	TN_HOOK(dp_ticket_installed);
 	return s;
 }
 

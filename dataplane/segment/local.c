@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hook.h"
 #include "dataplane/control.h"
 #include "dataplane/segment/map.h"
 #include "dataplane/segment/remote.h"
@@ -213,6 +214,7 @@ static void segment_withdraw(struct dp_local_segment *seg)
 	seg->answer = 0;
 	/* The name is free at once: a restarted application publishes again while its predecessor's lanes drain. */
 	dp_names_remove(&seg->by_name);
+	TN_HOOK(dp_withdraw_begun);
 	if (seg->announced)
 		dp_link_segment_withdrawn(ctl->link, seg->s);
 	dp_crew_broadcast(&ctl->crew, (struct dp_cmd){ .kind = DP_CMD_SEG_DEL, .fd = -1, .num = seg->s->handle },
@@ -228,6 +230,7 @@ static void segment_acked(struct dp_flight *f)
 	if (seg->state == DP_SEG_ADDING) {
 		dp_control_move(DP_CONTROL_SEG, &seg->state, DP_SEG_LIVE);
 		seg->announced = true;
+		TN_HOOK(dp_publish_live);
 		dp_link_segment_published(ctl->link, seg->s);
 		dp_app_reply_id(c, SHR_MSG_PUBLISH, seg->correlation, seg->s->handle);
 		/* Who waited for this name (opened before, withdrawn, published again) gets the new version. */

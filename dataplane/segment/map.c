@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/hook.h"
 #include "dataplane/control.h"
 #include "shm-ring/layout.h"
 #include "shm-ring/region.h"
@@ -147,6 +148,7 @@ static void memory_acked(struct dp_flight *f)
 
 	if (mem->state == DP_MEM_ADDING && c->state != DP_APP_CLOSING) {
 		mem_move(mem, DP_MEM_LIVE);
+		TN_HOOK(dp_memory_live);
 		dp_app_reply_id(c, SHR_MSG_MEM_REGISTER, mem->correlation, mem->m.handle);
 	} else if (mem->state == DP_MEM_DELETING) {
 		dp_app_reply(c, SHR_MSG_MEM_UNREGISTER, mem->correlation);
@@ -188,6 +190,7 @@ static void map_done(struct dp_job *j)
 	struct dp_app *c = mem->client;
 	tn_status s = mem->result;
 
+	TN_HOOK(dp_memory_mapped);
 	count_mapping(ctl, s, mem->req.sealed);
 	if (s == TN_OK && !dp_app_is_live(c))
 		s = TN_CLIENT_GONE;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/hook.h"
 #include "dataplane/control.h"
 
 #define OPEN_DEFAULT_NS UINT64_C(5000000000)
@@ -184,6 +185,7 @@ static void remote_acked(struct dp_flight *f)
 	}
 	if (o->state == DP_OPENED_SETTING) {
 		opened_move(o, DP_OPENED_LIVE);
+		TN_HOOK(dp_open_live);
 		send_opened(o);
 	}
 	if (o->next != NULL && o->state == DP_OPENED_LIVE && dp_app_is_live(c)) {

@@ -7,6 +7,7 @@
 
 #include "common/assert.h"
 #include "common/config.h"
+#include "common/hook.h"
 #include "common/metrics.h"
 #include "dataplane/segment/view.h"
 #include "dataplane/transport/shm/copy.h"
@@ -93,6 +94,10 @@ static void copy_slice(struct shm *s, struct dp_attempt *a, uint64_t bytes)
 		size_t n = (size_t)TN_MIN(end - a->t_done, b->bytes - off);
 		uint8_t *local = a->local + a->t_done, *remote = b->base + off;
 		uint8_t *dst = a->op == TN_OP_READ ? local : remote, *src = a->op == TN_OP_READ ? remote : local;
+		if (TN_HOOK_ARMED(dp_shm_half)) {
+			memmove(dst, src, n / 2);
+			TN_HOOK(dp_shm_half);
+		}
 		if (copy && dst != src)
 			copy(dst, src, n);
 		else

@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 
 #include "common/assert.h"
+#include "common/hook.h"
 #include "dataplane/transport/stream/account.h"
 
 #define TX_CALL_BYTES (2u * 1024u * 1024u) /* one write call; bounds what the other lanes wait for */
@@ -191,6 +192,33 @@ static uint32_t tx_first_cnt(struct dp_lane *l)
 	return l->pre_left == 0 && l->tx_done < l->side->tx_hdr_bytes ? 2 : 1;
 }
 
+/* Fault points inside a frame: cut what is written now so that the frame stands half there. */
+static void tx_cut(struct dp_lane *l, struct iovec iov[static 2], uint32_t *cnt, size_t *want)
+{
+	bool header = l->sender != NULL ? TN_HOOK_ARMED(dp_answer_header) : TN_HOOK_ARMED(dp_request_header);
+	bool half = l->sender != NULL ? TN_HOOK_ARMED(dp_answer_half) : TN_HOOK_ARMED(dp_request_half);
+	if (tn_likely(!header && !half) || l->pre_left > 0 || l->tx_done > 0 || *cnt < 2 || l->tx == l->tail)
+		return;
+	struct dp_lane_op *op = dp_lane_op_at(l, l->tx);
+	if ((op->flags & DP_LANE_OP_DROPPED) || l->side->tx_payload(l, op).iov_len < 2)
+		return;
+	*cnt = header ? 1 : 2;
+	iov[1].iov_len /= 2;
+	*want = iov[0].iov_len + (header ? 0 : iov[1].iov_len);
+}
+
+static void tx_cut_pass(const struct dp_lane *l)
+{
+	if (l->sender == NULL && l->tx_done == l->side->tx_hdr_bytes)
+		TN_HOOK(dp_request_header);
+	else if (l->sender == NULL && l->tx_done > 0)
+		TN_HOOK(dp_request_half);
+	else if (l->sender != NULL && l->tx_done == l->side->tx_hdr_bytes)
+		TN_HOOK(dp_answer_header);
+	else if (l->sender != NULL && l->tx_done > 0)
+		TN_HOOK(dp_answer_half);
+}
+
 uint32_t dp_lane_transmit(struct dp_lane *l)
 {
 	uint32_t calls = 0;
@@ -198,6 +226,7 @@ uint32_t dp_lane_transmit(struct dp_lane *l)
 		struct iovec iov[DP_BYTES_IOV_MAX];
 		size_t want, moved = 0;
 		uint32_t cnt = tx_gather(l, iov, &want);
+		tx_cut(l, iov, &cnt, &want);
 		tn_status st = l->stream->bytes->writev(&l->bytes, iov, cnt, &moved);
 		if (st == TN_NO_MEMORY && cnt > tx_first_cnt(l)) /* whose page is it? */
 			st = l->stream->bytes->writev(&l->bytes, iov, tx_first_cnt(l), &moved);
@@ -206,6 +235,7 @@ uint32_t dp_lane_transmit(struct dp_lane *l)
 			moved_now(l);
 			l->writable = moved == want;
 			tx_advance(l, moved);
+			tx_cut_pass(l);
 		} else if (st == TN_AGAIN) {
 			l->writable = false;
 		} else if (st != TN_NO_MEMORY || !l->side->fault(l, true)) {
@@ -225,6 +255,10 @@ static void rx_advance(struct dp_lane *l, size_t m)
 		l->rx_ptr += m;
 	if (l->rx_left == 0)
 		l->side->rx_payload(l);
+	else if (l->sender != NULL)
+		TN_HOOK(dp_write_half_in);
+	else
+		TN_HOOK(dp_read_half_in);
 }
 
 /* Payload that came in one read with its header: at most a few hundred bytes, and only after a run of READ requests. */
@@ -280,6 +314,8 @@ static uint32_t rx_targets(struct dp_lane *l, struct iovec iov[static 2], size_t
 	size_t want = 0;
 	if (l->rx_left > 0) {
 		uint32_t len = l->rx_ptr != NULL ? l->rx_left : TN_MIN(l->rx_left, DP_STREAM_SCRATCH_BYTES);
+		if (l->sender != NULL ? TN_HOOK_ARMED(dp_write_half_in) : TN_HOOK_ARMED(dp_read_half_in))
+			len = (len + 1) / 2;
 		iov[cnt++] = (struct iovec){ l->rx_ptr != NULL ? l->rx_ptr : l->stream->scratch, want = len };
 	}
 	if (want == l->rx_left) {

@@ -5,6 +5,7 @@
 #include "common/assert.h"
 #include "common/bits.h"
 #include "common/clock.h"
+#include "common/hook.h"
 #include "dataplane/transport/stream/account.h"
 
 #define BACKOFF_MIN_NS (10 * TN_NS_PER_MS)
@@ -176,6 +177,7 @@ void dp_path_connected(struct dp_lane *l)
 	uint8_t bytes[DP_HELLO_BYTES];
 	dp_hello_encode(&h, bytes);
 	dp_lane_preamble(l, bytes, sizeof bytes);
+	TN_HOOK(dp_lane_connected);
 	dp_lane_move(l, DP_LANE_HELLO_SENT);
 }
 
@@ -226,6 +228,7 @@ enum dp_frame_error dp_path_answer(struct dp_lane *l, const uint8_t *bytes)
 		p->wait_ns = UINT64_MAX;
 		told_up(p);
 	}
+	TN_HOOK(dp_lane_ready);
 	if (l->epoch == p->epoch)
 		dp_client_fenced(p);
 	dp_path_dirty(p);

@@ -6,6 +6,7 @@
 
 #include "common/assert.h"
 #include "common/bits.h"
+#include "common/hook.h"
 #include "dataplane/apply.h"
 #include "dataplane/transport/stream/account.h"
 #include "dataplane/transport/stream/serve.h"
@@ -215,6 +216,7 @@ static void rx_payload(struct dp_lane *l)
 {
 	switch (l->rx_req.op) {
 	case DP_FRAME_WRITE:
+		TN_HOOK(dp_write_landed);
 		answer(l, l->rx_status);
 		l->rx_segment = 0;
 		break;

@@ -6,6 +6,7 @@
 
 #include "common/assert.h"
 #include "common/clock.h"
+#include "common/hook.h"
 #include "dataplane/transport/stream/account.h"
 #include "dataplane/transport/stream/serve.h"
 
@@ -60,6 +61,7 @@ static void sender_close(struct dp_sender *src)
 {
 	struct dp_lane *l;
 	uint32_t cnt = 0;
+	TN_HOOK(dp_fence_closing);
 	tn_list_foreach(node, &src->lanes)
 		cnt++;
 	for (; cnt > 0 && (l = tn_list_first(&src->lanes, struct dp_lane, sender_link)) != NULL; cnt--)
@@ -150,6 +152,7 @@ static uint16_t accept_lane(struct dp_stream *s, int fd, const struct dp_hello *
 	l->frame_bytes = TN_MIN(s->cfg.frame_bytes, h->frame_bytes);
 	l->greeted = true;
 	uint8_t bytes[DP_HELLO_ANSWER_BYTES];
+	TN_HOOK(dp_hello_accepted);
 	encode_answer(s, h, DP_HELLO_ACCEPTED, bytes);
 	dp_lane_preamble(l, bytes, sizeof bytes);
 	if (s->bytes->adopt(s->provider, &l->bytes, fd, l->control) != TN_OK) {
