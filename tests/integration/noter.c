@@ -56,7 +56,10 @@ static tent_context *attach(const char *dir)
 	opt.runtime_dir = dir;
 	opt.timeout_ns = 10 * NS_PER_S;
 	opt.recover_timeout_ns = 60 * NS_PER_S;
-	if (tent_open(&opt, &ctx) != TENT_OK)
+	tent_status s;
+	for (uint64_t end = now_ns() + 10 * NS_PER_S; (s = tent_open(&opt, &ctx)) == TENT_DATAPLANE_DOWN && now_ns() < end;)
+		usleep(5000); /* it is being restarted */
+	if (s != TENT_OK)
 		die("tent_open");
 	return ctx;
 }
