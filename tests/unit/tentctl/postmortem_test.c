@@ -106,8 +106,6 @@ static void nothing_there(void)
 
 static void a_crash_as_document(void)
 {
-	if (!TENT_METRICS)
-		return; /* the numbers it shows are recorded by this test: compiled out */
 	struct shr_tele t;
 	make(1, &t);
 	fill_crash(&t);
@@ -124,14 +122,14 @@ static void a_crash_as_document(void)
 		     *f = at(j, "failures", 0);
 	CU_ASSERT_EQUAL(num(w, "oldest_work_us"), 3000000);
 	CU_ASSERT_EQUAL(num(w, "last_progress_us"), 1000000);
-	CU_ASSERT_TRUE(is(w, "work", "transports, and more waits in admission"));
-	CU_ASSERT_EQUAL(num(json_object_get(w, "attempts"), "tcp"), 1);
+	CU_ASSERT_TRUE(!TENT_METRICS || (is(w, "work", "transports, and more waits in admission")));
+	CU_ASSERT_TRUE(!TENT_METRICS || num(json_object_get(w, "attempts"), "tcp") == 1);
 	CU_ASSERT_TRUE(is(at(j, "workers", 1), "work", "ended"));
-	CU_ASSERT_EQUAL(num(writes, "started"), 10);
-	CU_ASSERT_EQUAL(num(writes, "inflight"), 2);
-	CU_ASSERT_EQUAL(num(writes, "bytes"), 7 << 20);
-	CU_ASSERT_EQUAL(num(a, "attempts"), 9);
-	CU_ASSERT_TRUE(is(f, "phase", "connect") && is(f, "reason", "peer_closed") && num(f, "count") == 1);
+	CU_ASSERT_TRUE(!TENT_METRICS || num(writes, "started") == 10);
+	CU_ASSERT_TRUE(!TENT_METRICS || num(writes, "inflight") == 2);
+	CU_ASSERT_TRUE(!TENT_METRICS || num(writes, "bytes") == 7 << 20);
+	CU_ASSERT_TRUE(!TENT_METRICS || num(a, "attempts") == 9);
+	CU_ASSERT_TRUE(!TENT_METRICS || (is(f, "phase", "connect") && is(f, "reason", "peer_closed") && num(f, "count") == 1));
 	CU_ASSERT_EQUAL(num(json_object_get(j, "equations"), "wrong"), 0);
 	const json_t *e = json_object_get(j, "events");
 	CU_ASSERT_EQUAL(json_array_size(json_object_get(e, "last")), 3); /* the span was not asked for */
@@ -189,8 +187,6 @@ static void the_crashed_one_is_chosen(void)
 /* A counter that was not written any more: the page says so instead of hiding it. */
 static void broken_equations_are_shown(void)
 {
-	if (!TENT_METRICS)
-		return;
 	struct shr_tele t;
 	struct tn_metrics m;
 	make(4, &t);
@@ -198,8 +194,8 @@ static void broken_equations_are_shown(void)
 	tn_counter_add(&m, TN_C1(LOGICAL_REQUESTS_STARTED_TOTAL, TN_OP_READ), 5);
 	shr_tele_close(&t);
 	CU_ASSERT_EQUAL(run("postmortem", "4", NULL), TCTL_OK);
-	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "1 equations do not hold"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "started = outcomes + inflight"));
+	CU_ASSERT_TRUE(!TENT_METRICS || strstr(ran.out, "1 equations do not hold") != NULL);
+	CU_ASSERT_TRUE(!TENT_METRICS || strstr(ran.out, "started = outcomes + inflight") != NULL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "died while it started"));
 }
 
