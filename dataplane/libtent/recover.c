@@ -249,9 +249,15 @@ static tn_status restore_queues(tent_context *ctx, int sock)
 	return TN_OK;
 }
 
-static void adopt_socket(tent_context *ctx, int sock)
+/* False: the application closes meanwhile. It has said its goodbye already, to nobody; an attachment that began now
+ * would never end. */
+static bool adopt_socket(tent_context *ctx, int sock)
 {
 	(void)pthread_mutex_lock(&ctx->lock);
+	if (ctx->closing) {
+		(void)pthread_mutex_unlock(&ctx->lock);
+		return false;
+	}
 	ctx->sock = sock;
 	ctx->pidfd = lt_io_peer_pidfd(sock);
 	ctx->state = TENT_STATE_ATTACHED;
@@ -265,6 +271,7 @@ static void adopt_socket(tent_context *ctx, int sock)
 	}
 	(void)pthread_cond_broadcast(&ctx->cond);
 	(void)pthread_mutex_unlock(&ctx->lock);
+	return true;
 }
 
 /* ---- finding the successor ---- */
@@ -301,13 +308,11 @@ static tn_status try_successor(tent_context *ctx, uint64_t deadline_ns)
 	if (s == TN_OK)
 		s = restore_queues(ctx, sock);
 	TN_HOOK(lt_recover_queues);
-	if (s == TN_OK) {
-		adopt_socket(ctx, sock);
+	if (s == TN_OK && adopt_socket(ctx, sock))
 		return TN_OK;
-	}
 	(void)close(sock);
 	void_everything(ctx); /* this one is gone too, or of no use: what it gave is void */
-	return s;
+	return s != TN_OK ? s : TN_CANCELED;
 }
 
 void lt_recover(tent_context *ctx)

@@ -3,7 +3,9 @@
  * every accepted request has exactly one terminal completion, and nothing that may have had an effect happens twice
  * unless the replay law allows it. */
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/clock.h"
 #include "common/domain.h"
@@ -446,6 +448,36 @@ static void control_calls_wait_for_the_successor(void)
 	rig_down(&r);
 }
 
+static void *close_it(void *ctx)
+{
+	tent_close(ctx);
+	return NULL;
+}
+
+/* The successor answers when the application has already begun to close: nobody may be left in an attachment that
+ * nobody ends. */
+static void closing_meets_the_successor(void)
+{
+	struct rig r;
+	pthread_t closer;
+	struct timespec until;
+
+	rig_up(&r);
+	tent_context *ctx = rig_open(&r, 60000);
+	rig_kill(&r);
+	tn_store_release32(&r.ctl->silent, 1);
+	rig_start(&r);
+	(void)poll(NULL, 0, 300); /* the keeper has found it and waits for its HELLO */
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&closer, NULL, close_it, ctx), 0);
+	(void)poll(NULL, 0, 50);
+	rig_set(&r, &r.ctl->silent, 0);
+	(void)clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 5;
+	CU_ASSERT_EQUAL_FATAL(pthread_timedjoin_np(closer, NULL, &until), 0);
+	rig_wait_zero(&r.ctl->clients);
+	rig_down(&r);
+}
+
 /* Killed again and again while work flows; the sum must be right. */
 static void many_deaths_under_load(void)
 {
@@ -495,4 +527,5 @@ TN_TEST_MAIN("libtent recover",
 	{ "an open is repeated until the segment is back", an_open_is_repeated_until_the_segment_is_back },
 	{ "what does not come back fails alone", what_does_not_come_back_fails_alone },
 	{ "control calls wait for the successor", control_calls_wait_for_the_successor },
+	{ "closing meets the successor", closing_meets_the_successor },
 	{ "many deaths under load", many_deaths_under_load })
