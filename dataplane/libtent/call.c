@@ -125,6 +125,10 @@ static tn_status call_once(tent_context *ctx, const struct lt_call *call, struct
 	tn_status s;
 
 	while ((s = lt_call_start(ctx, call, NULL, NULL, &w)) == TN_AGAIN || s == TN_PATH_DOWN) {
+		if (s == TN_PATH_DOWN && ctx->closing) { /* the goodbye: the keeper will not look for a successor */
+			*lost_out = true;
+			return TN_OK;
+		}
 		if (tn_now_ns() >= call->deadline_ns)
 			return TN_TIMEOUT;
 		(void)lt_context_wait(ctx, TN_MIN(call->deadline_ns, tn_deadline_after(tn_now_ns(), SEND_RETRY_NS)));

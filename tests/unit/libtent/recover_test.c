@@ -478,6 +478,27 @@ static void closing_meets_the_successor(void)
 	rig_down(&r);
 }
 
+/* A goodbye that the dead data plane cannot answer must not wait for its time-out (1 s here). */
+static void closing_meets_a_death(void)
+{
+	struct rig r;
+	uint64_t longest_ns = 0;
+
+	rig_up(&r);
+	for (int i = 0; i < 60; i++) {
+		tent_context *ctx = rig_open(&r, 60000);
+		rig_kill(&r);
+		for (int spin = 0; spin < i * 200; spin++)
+			tn_cpu_relax();
+		uint64_t start_ns = tn_now_ns();
+		tent_close(ctx);
+		longest_ns = TN_MAX(longest_ns, tn_now_ns() - start_ns);
+		rig_start(&r);
+	}
+	CU_ASSERT_TRUE(longest_ns < 800 * RIG_MS);
+	rig_down(&r);
+}
+
 /* Killed again and again while work flows; the sum must be right. */
 static void many_deaths_under_load(void)
 {
@@ -528,4 +549,5 @@ TN_TEST_MAIN("libtent recover",
 	{ "what does not come back fails alone", what_does_not_come_back_fails_alone },
 	{ "control calls wait for the successor", control_calls_wait_for_the_successor },
 	{ "closing meets the successor", closing_meets_the_successor },
+	{ "closing meets a death", closing_meets_a_death },
 	{ "many deaths under load", many_deaths_under_load })
