@@ -14,6 +14,7 @@ add_library(tent_dp_control STATIC
 	link/attach.c
 	link/codec.c
 	link/link.c
+	link/load.c
 	link/methods.c
 	loop.c
 	reap.c

@@ -115,12 +115,13 @@ static void ingest_data(struct dp_worker *w, struct dp_qp *qp, struct dp_request
 	}
 	dp_accept(&w->completion, r, b);
 	struct dp_owner *o = merge_target(w, set, r);
-	if (o) {
-		join_owner(o, r);
-		return;
-	}
-	o = new_owner(w, r);
+	bool merged = o != NULL;
+	if (!merged)
+		o = new_owner(w, r);
 	join_owner(o, r);
+	dp_load_in(dp_load_of(&w->loads, o->peer_index), r->sqe.length);
+	if (merged)
+		return;
 	set->open[set->next++ % MERGE_OPEN] = o;
 	tn_list_push_back(fresh, &o->link);
 }
@@ -229,7 +230,7 @@ static void leave_owner(struct dp_worker *w, struct dp_request *r, enum tn_outco
 		.child_kept = o->child_kept,
 	};
 	o->request_cnt--;
-	dp_retire(&w->completion, r, &t, w->now_ns);
+	dp_owner_retire(w, o, r, &t);
 }
 
 void dp_flow_end_request(struct dp_worker *w, struct dp_request *r, enum tn_outcome outcome)

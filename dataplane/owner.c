@@ -331,6 +331,17 @@ void dp_owner_failed(struct dp_worker *w, struct dp_owner *o, const struct dp_re
 
 /* ---- the end ---- */
 
+void dp_owner_retire(struct dp_worker *w, const struct dp_owner *o, struct dp_request *r, const struct dp_terminal *t)
+{
+	struct dp_load *load = dp_load_of(&w->loads, o->peer_index);
+	if (t->outcome == TN_OUTCOME_COMPLETED)
+		dp_load_completed(load, o->op, r->sqe.length, w->now_ns - r->ingress_ns);
+	else
+		dp_load_ended(load, r->sqe.length, t->outcome == TN_OUTCOME_CANCELED, t->status, t->transport, t->phase,
+			      t->reason, w->now_ns);
+	dp_retire(&w->completion, r, t, w->now_ns);
+}
+
 void dp_owner_end(struct dp_worker *w, struct dp_owner *o, enum tn_outcome outcome, tn_status status, uint8_t phase,
 		  uint8_t reason)
 {
@@ -343,7 +354,7 @@ void dp_owner_end(struct dp_worker *w, struct dp_owner *o, enum tn_outcome outco
 	tn_list_foreach(node, &o->requests) {
 		struct dp_request *r = tn_list_entry(node, struct dp_request, owner_link);
 		if (r->state != DP_REQUEST_ZOMBIE)
-			dp_retire(&w->completion, r, &t, w->now_ns);
+			dp_owner_retire(w, o, r, &t);
 		else if (!busy)
 			dp_release(&w->completion, r);
 	}

@@ -322,6 +322,7 @@ static tn_status make_parts(struct dp_worker *w, uint64_t seed)
 	tn_status s;
 	if ((s = dp_stats_init(&w->stats, w->env->telemetry, w->index, w->config, seed)) != TN_OK ||
 	    (s = dp_view_init(&w->view, w->config, tn_rand_u64(&w->rand))) != TN_OK ||
+	    (s = dp_loads_init(&w->loads, w->view.peer_cap)) != TN_OK ||
 	    (s = dp_pools_init(&w->pools, w->index, requests, NOTE_BUFFERS)) != TN_OK ||
 	    (s = dp_heap_init(&w->deadlines, requests, offsetof(struct dp_request, timer_slot))) != TN_OK ||
 	    (s = dp_heap_init(&w->retries, requests, offsetof(struct dp_owner, retry_slot))) != TN_OK ||
@@ -385,6 +386,7 @@ void dp_worker_free(struct dp_worker *w)
 	dp_heap_destroy(&w->retries);
 	dp_heap_destroy(&w->deadlines);
 	dp_pools_destroy(&w->pools);
+	dp_loads_destroy(&w->loads);
 	dp_view_destroy(&w->view);
 	dp_stats_destroy(&w->stats);
 	free(w);
@@ -466,6 +468,11 @@ tn_status dp_worker_take(struct dp_worker *w, struct dp_evt *evt_out)
 }
 
 int dp_worker_event_fd(const struct dp_worker *w) { return w->evt_fd; }
+
+void dp_worker_load_add(const struct dp_worker *w, uint32_t peer_index, struct dp_load_sum *sum)
+{
+	dp_load_add(&w->loads, peer_index, sum);
+}
 
 tn_status dp_worker_tell(struct dp_worker *w, const struct dp_evt *evt)
 {

@@ -9,6 +9,7 @@
 #include "dataplane/apply.h"
 #include "shm-ring/abi.h"
 
+struct dp_load_sum;
 struct dp_transport_ops;
 struct dp_worker;
 struct shr_tele;
@@ -55,5 +56,8 @@ tn_status dp_worker_post(struct dp_worker *w, const struct dp_cmd *cmd);
 /* Take one event; TN_AGAIN when there is none. */
 tn_status dp_worker_take(struct dp_worker *w, struct dp_evt *evt_out);
 int dp_worker_event_fd(const struct dp_worker *w);    /* eventfd: readable when events wait (control thread's epoll) */
+
+/* What this worker has done for a target (UINT32_MAX: this host), added to *sum. Control thread, at any time. */
+void dp_worker_load_add(const struct dp_worker *w, uint32_t peer_index, struct dp_load_sum *sum);
 
 #endif

@@ -13,6 +13,7 @@
 #include "dataplane/ingress/sq_drain.h"
 #include "dataplane/poller.h"
 #include "dataplane/selection/selector.h"
+#include "dataplane/stats/load.h"
 #include "dataplane/transport/transport.h"
 #include "dataplane/worker.h"
 #include "shm-ring/mailbox.h"
@@ -58,6 +59,7 @@ struct dp_worker {
 	struct dp_completion completion;
 	struct tn_list orphans;    /* notices that outlived their queue pair's interest (dp_request.qp_link) */
 	struct dp_stats stats;
+	struct dp_loads loads;
 	struct dp_tuning tuning;
 	struct tn_rand rand;
 	uint64_t note_clock;       /* of the last notice sent; see notice.c */
@@ -117,6 +119,8 @@ void dp_owner_failed(struct dp_worker *w, struct dp_owner *o, const struct dp_re
 /* Its last step; the state tells what must be given back. The caller has unlinked it from queue or wait. */
 void dp_owner_end(struct dp_worker *w, struct dp_owner *o, enum tn_outcome outcome, tn_status status, uint8_t phase,
 		  uint8_t reason);
+/* Terminal edge of one of its READs or WRITEs. */
+void dp_owner_retire(struct dp_worker *w, const struct dp_owner *o, struct dp_request *r, const struct dp_terminal *t);
 /* WAITING is over: admitted again. */
 void dp_owner_wake(struct dp_worker *w, struct dp_owner *o);
 void dp_owner_unwait(struct dp_worker *w, struct dp_owner *o);

@@ -9,6 +9,7 @@ const struct cp_method cp_bus_methods[] = {
 	{ "segment_withdraw", cp_bus_segment_withdraw },
 	{ "peer_list", cp_bus_peer_list },
 	{ "peer_probe", cp_bus_peer_probe },
+	{ "peer_load", cp_bus_peer_load },
 	{ "version", cp_bus_version },
 	{ NULL, NULL },
 };

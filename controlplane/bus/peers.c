@@ -7,6 +7,7 @@
 #include "common/clock.h"
 #include "common/message.h"
 #include "controlplane/bus/commands.h"
+#include "controlplane/link/changed.h"
 
 static const char *const ticket_names[] = {
 #define X(n, s) [CP_TICKET_##n] = #s,
@@ -122,4 +123,14 @@ void cp_bus_peer_probe(struct cp_node *node, const struct cp_request *rq)
 				 .target = p->index, .type = "probe", .method = TN_RPC_METHOD_PROBE, .body = body, .attempts = 1,
 				 .deadline_ns = rq->deadline_ns, .done = on_probed, .ctx = pr },
 			 node->now_ns);
+}
+
+/* Who moved what is the data plane's to say; it checks the arguments. */
+void cp_bus_peer_load(struct cp_node *node, const struct cp_request *rq)
+{
+	if (!node->link.attached) {
+		cp_node_reply(node, &rq->to, TN_DATAPLANE_DOWN, "no data plane is attached", NULL);
+		return;
+	}
+	cp_link_forward(node, rq, "peer_load", json_copy((json_t *)(uintptr_t)rq->body));
 }

@@ -264,6 +264,11 @@ static tn_status on_status(struct question *q)
 	return TN_OK;
 }
 
+static tn_status on_peer_load(struct question *q)
+{
+	return dp_link_peer_load(q->ctl, &q->in, &q->answer);
+}
+
 /* ---- life ---- */
 
 /* One value of the body as --set has it; NULL when it is no scalar or memory is short. */
@@ -320,6 +325,7 @@ static const struct method { const char *type; tn_status (*fn)(struct question *
 	{ "segment_withdraw", on_segment_withdraw },
 	{ "datagram", on_datagram },
 	{ "status", on_status },
+	{ "peer_load", on_peer_load },
 	{ "tune", on_tune },
 	{ "shutdown", on_shutdown },
 };

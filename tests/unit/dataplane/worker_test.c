@@ -29,6 +29,21 @@ static void test_write_then_read(void)
 		CU_ASSERT_EQUAL(c.status, TN_OK);
 		CU_ASSERT_EQUAL(memcmp(g.target.base + 4097, g.local.base + 13, sizes[i]), 0);
 	}
+	struct dp_load_sum load = { 0 }, other = { 0 };
+	uint64_t moved = 0, timed = 0;
+	for (size_t i = 0; i < TN_ARRAY_LEN(sizes); i++)
+		moved += sizes[i];
+	dp_worker_load_add(g.w, UINT32_MAX, &load);
+	dp_worker_load_add(g.w, 0, &other);
+	CU_ASSERT_EQUAL(load.in_cnt, 2 * TN_ARRAY_LEN(sizes));
+	CU_ASSERT_EQUAL(load.out_cnt, load.in_cnt);
+	CU_ASSERT_EQUAL(load.in_bytes, 2 * moved);
+	CU_ASSERT_TRUE(load.moved[TN_OP_READ] == moved && load.moved[TN_OP_WRITE] == moved);
+	CU_ASSERT_TRUE(load.failed_cnt == 0 && load.failure_ns == 0 && load.lost_bytes == 0);
+	for (unsigned b = 0; b <= TN_BUCKETS_LATENCY_CNT; b++)
+		timed += load.latency[b];
+	CU_ASSERT_EQUAL(timed, load.out_cnt);
+	CU_ASSERT_EQUAL(other.in_cnt, 0);
 	CU_ASSERT_EQUAL(COUNT(&g, TN_C1(LOGICAL_REQUESTS_STARTED_TOTAL, TN_OP_WRITE)), IF_METRICS(TN_ARRAY_LEN(sizes)));
 	CU_ASSERT_EQUAL(COUNT(&g, TN_C2(SHM_COPIES_TOTAL, TN_OP_READ, TN_RESULT_SUCCESS)), IF_METRICS(TN_ARRAY_LEN(sizes)));
 	rig_close(&g);

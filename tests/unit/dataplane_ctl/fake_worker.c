@@ -2,6 +2,8 @@
  * The functions of dataplane/worker.h for tests, without a thread. */
 #include "tests/unit/dataplane_ctl/fake_worker.h"
 
+#include "dataplane/stats/load.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -154,4 +156,26 @@ void fake_reset(void)
 {
 	holding = false;
 	room = UINT32_MAX;
+}
+
+/* Every fake worker has done the same: two requests for peer 0, one of them failed, one for this host. */
+void dp_worker_load_add(const struct dp_worker *w, uint32_t peer_index, struct dp_load_sum *sum)
+{
+	(void)w;
+	if (peer_index == UINT32_MAX)
+		sum->in_cnt++;
+	if (peer_index != 0)
+		return;
+	sum->in_cnt += 2;
+	sum->in_bytes += 200;
+	sum->out_cnt += 2;
+	sum->moved[TN_OP_WRITE] += 100;
+	sum->lost_bytes += 100;
+	sum->failed_cnt++;
+	sum->latency[3]++;
+	sum->failure_ns = 1;
+	sum->failure_status = TN_PATH_DOWN;
+	sum->failure_transport = TN_TRANSPORT_TCP;
+	sum->failure_phase = TN_PHASE_CONNECT;
+	sum->failure_reason = TN_REASON_PEER_CLOSED;
 }

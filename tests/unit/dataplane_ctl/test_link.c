@@ -492,6 +492,21 @@ static void the_operators_view(void)
 	CU_ASSERT_EQUAL(json_integer_value(json_object_get(in.body, "memory_bytes")), 65536);
 	CU_ASSERT_EQUAL(json_array_size(json_object_get(in.body, "workers")), 2);
 	CU_ASSERT_EQUAL(json_array_size(json_object_get(in.body, "peers")), 1);
+	CU_ASSERT_EQUAL(ask("peer_load", "{}"), TN_OK);
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(in.body, "total")), 1);
+	const json_t *load = json_array_get(json_object_get(in.body, "peers"), 0), *failure = json_object_get(load, "last_failure");
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(load, "started")), 4); /* two workers, two each */
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(load, "written_bytes")), 200);
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(load, "inflight")), 0);
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(load, "inflight_bytes")), 0);
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(load, "latency")), TN_BUCKETS_LATENCY_CNT + 1);
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(failure, "reason")), "peer_closed");
+	load = json_object_get(in.body, "local");
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(load, "inflight")), 2);
+	CU_ASSERT_EQUAL(ask("peer_load", "{\"first\":1}"), TN_OK);
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(in.body, "peers")), 0);
+	CU_ASSERT_PTR_NULL(json_object_get(in.body, "local"));
+	CU_ASSERT_EQUAL(ask("peer_load", "{\"count\":1000}"), TN_INVALID);
 	CU_ASSERT_EQUAL(ask("segment_list", "{\"first\":0,\"count\":10}"), TN_OK);
 	CU_ASSERT_EQUAL(json_integer_value(json_object_get(in.body, "total")), 1);
 	CU_ASSERT_EQUAL(json_array_size(json_object_get(in.body, "segments")), 1);
