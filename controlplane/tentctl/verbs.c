@@ -20,6 +20,7 @@ const struct tctl_verb tctl_verbs[] = {
     {"config", "dump", "[--effective] [--origin]", "the configuration as it counts", tctl_cmd_config_dump},
     {"keygen", NULL, "[--show] [FILE]", "make the key of this host; prints the public half", tctl_cmd_keygen},
     {"verify", NULL, "", "check that the counters of this host add up", tctl_cmd_verify},
+    {"top", NULL, "[--once] [--interval TIME]", "throughput, latency, failures, load: live", tctl_cmd_top},
     {"doctor", NULL, "[--quiet]", "what is wrong with this host and how to fix it; needs no daemon", tctl_cmd_doctor},
     {"postmortem", NULL, "[--events N] [--spans] [GENERATION]", "what a dead data plane left behind; needs no daemon",
      tctl_cmd_postmortem},

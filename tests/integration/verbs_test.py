@@ -5,8 +5,9 @@ import json
 import os
 import signal
 import socket
+import subprocess
 
-from pair import World, run, wait_for
+from pair import BIN, World, run, wait_for
 
 
 def moving(w, seconds=8, ref="b/kv"):
@@ -85,4 +86,58 @@ def doctor():
         assert w.b.tentctl("doctor").returncode == 0  # nothing runs: no failure
 
 
-run({"doctor": doctor, "postmortem": postmortem})
+def top():
+    """Rates per transport and peer while bytes move; without the control plane; over a corpse."""
+    with World() as w:
+        w.serve(w.b, "kv", 16 << 20)
+        w.serve(w.a, "own", 16 << 20)
+        p, q = moving(w, 10), moving(w, 10, "own")
+        v = w.a.tentctl_json("top", "--interval", "500ms")
+        by = {t["transport"]: t for t in v["transports"]}
+        assert by["tcp"]["write_bytes_per_s"] > 1e6 and by["shm"]["read_bytes_per_s"] > 1e6, by
+        assert by["tcp"]["p50_ns"] > 0 and by["tcp"]["p99_ns"] >= by["tcp"]["p50_ns"], by
+        peers = {x["peer"]: x for x in v["peers"]}
+        assert peers["b"]["write_bytes_per_s"] > 1e6 and peers["b"]["lanes"] > 0 and peers["b"]["p99_ns"] > 0, peers
+        assert peers[""]["local"] and peers[""]["read_bytes_per_s"] > 1e6, peers
+        assert v["workers"][0]["busy"] > 0 and v["clients"] >= 2 and v["host"] == "a", v
+        text = w.a.tentctl("top", "--once", "-i", "200ms").stdout
+        assert "data plane up" in text and "(this host)" in text and "B/s" in text, text
+        w.a.procs["controlplane"].kill()
+        v = w.a.tentctl_json("top", "-i", "300ms")
+        assert v["totals"]["write_bytes_per_s"] > 1e6 and v["peers"] is None, v
+        assert not v["control_plane"]["answers"], v["control_plane"]
+        w.a.procs["dataplane"].kill()
+        v = w.a.tentctl_json("top", "-i", "100ms")
+        assert v["data_plane"]["verdict"] == "died" and v["totals"]["write_bytes_per_s"] == 0, v
+        w.a.start_both()
+        w.a.wait_ready()
+        w.finish_move(p)
+        w.finish_move(q)
+
+
+def top_on_a_terminal():
+    """The live screen in a real terminal: draws, follows its size, goes back on q."""
+    with World() as w:
+        w.serve(w.b, "kv", 16 << 20)
+        p = moving(w, 8)
+        tmux = ["tmux", "-L", f"tent-{os.getpid()}"]
+
+        def screen():
+            return subprocess.run([*tmux, "capture-pane", "-p", "-t", "top"], capture_output=True, text=True,
+                                  timeout=10).stdout
+        command = f"LANG=C.UTF-8 {BIN['tentctl']} -c {w.a.config} top -i 300ms; sleep 60"
+        subprocess.run([*tmux, "new-session", "-d", "-s", "top", "-x", "132", "-y", "30", command], check=True, timeout=10)
+        try:
+            wait_for("drawn", lambda: "WORKER" in screen() and "GB/s" in screen() or "MB/s" in screen())
+            assert "RESENT/s" in screen() and "q quit" in screen(), screen()
+            subprocess.run([*tmux, "resize-window", "-t", "top", "-x", "80", "-y", "20"], check=True, timeout=10)
+            wait_for("redrawn for 80 columns", lambda: "RESENT/s" not in screen() and "q quit" in screen())
+            assert max(len(line) for line in screen().splitlines()) <= 80, screen()
+            subprocess.run([*tmux, "send-keys", "-t", "top", "q"], check=True, timeout=10)
+            wait_for("gone", lambda: "WORKER" not in screen())
+        finally:
+            subprocess.run([*tmux, "kill-server"], timeout=10)
+        w.finish_move(p)
+
+
+run({"doctor": doctor, "top": top, "terminal": top_on_a_terminal, "postmortem": postmortem})
