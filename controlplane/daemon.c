@@ -30,6 +30,7 @@
 #include "shm-ring/lease.h"
 #include "shm-ring/telemetry.h"
 
+#define LEASE_WAIT_NS (2 * TN_NS_PER_S) /* for a predecessor that is being killed */
 #define TICK_MS 50 /* events reach the log, and a dead data plane reaches /ready, within this */
 
 struct daemon {
@@ -73,7 +74,7 @@ static tn_status lease_take(struct daemon *d, const char *dir, const struct tn_i
 {
 	char text[256];
 	struct shr_lease_info info = { 0 };
-	tn_status s = shr_lease_take(dir, "controlplane", session, &d->lease);
+	tn_status s = shr_lease_take_until(dir, "controlplane", session, tn_now_ns() + LEASE_WAIT_NS, &d->lease);
 	if (s == TN_OK)
 		return s;
 	if (s == TN_BUSY && shr_lease_read(dir, "controlplane", &info) == TN_OK)

@@ -24,6 +24,7 @@
 #include "dataplane/worker.h"
 
 #define LEASE "dataplane" /* the control plane looks for this name */
+#define LEASE_WAIT_NS UINT64_C(2000000000) /* for a predecessor that is being killed */
 #define DRAIN_NS UINT64_C(10000000000)
 #define JOIN_NS UINT64_C(2000000000)
 #define LEASE_LOOK_NS UINT64_C(1000000000)
@@ -87,7 +88,7 @@ static tn_status lease_take(struct daemon *d)
 {
 	struct shr_lease_info info = { 0 };
 	char text[SHR_LEASE_PATH_MAX + 128];
-	tn_status s = shr_lease_take(d->dir, LEASE, &d->env.session, &d->lease);
+	tn_status s = shr_lease_take_until(d->dir, LEASE, &d->env.session, tn_now_ns() + LEASE_WAIT_NS, &d->lease);
 
 	if (s == TN_OK)
 		return s;

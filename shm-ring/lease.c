@@ -14,6 +14,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/clock.h"
+
 #define TAKE_TRIES 16
 #define LISTEN_BACKLOG 128
 
@@ -73,6 +75,17 @@ tn_status shr_lease_take(const char *dir, const char *name, const struct tn_id12
 		(void)!pwrite(l.fd, note, (size_t)n, 0);
 	*out = l;
 	return TN_OK;
+}
+
+tn_status shr_lease_take_until(const char *dir, const char *name, const struct tn_id128 *session, uint64_t deadline_ns,
+			       struct shr_lease *out)
+{
+	for (;;) {
+		tn_status s = shr_lease_take(dir, name, session, out);
+		if (s != TN_BUSY || tn_now_ns() >= deadline_ns)
+			return s;
+		(void)usleep(20000);
+	}
 }
 
 void shr_lease_release(struct shr_lease *l)

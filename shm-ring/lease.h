@@ -28,6 +28,10 @@ struct shr_lease {
  * descriptor keeps the lease; exec closes it. */
 TN_MUST_USE tn_status shr_lease_take(const char *dir, const char *name, const struct tn_id128 *session,
 				     struct shr_lease *out);
+/* The same, trying again until CLOCK_MONOTONIC deadline_ns: a process that was just killed holds its lease until the
+ * kernel has taken it apart, and its supervisor may be faster. TN_BUSY then. Blocks (sleeps). */
+TN_MUST_USE tn_status shr_lease_take_until(const char *dir, const char *name, const struct tn_id128 *session,
+					   uint64_t deadline_ns, struct shr_lease *out);
 /* Gives it up; the file stays. Accepts SHR_LEASE_NONE. */
 void shr_lease_release(struct shr_lease *l);
 /* False when the lock file was removed or replaced behind our back: somebody else may start; the holder should say so. */

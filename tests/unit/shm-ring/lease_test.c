@@ -94,6 +94,29 @@ static void lives_as_long_as_its_process(void)
 	fx_dir_remove(&d);
 }
 
+/* A successor that is faster than the kernel's burial of its predecessor gets in all the same; beside a living one not. */
+static void waits_for_a_dying_holder(void)
+{
+	struct fx_dir d;
+	struct shr_lease l = SHR_LEASE_NONE;
+	char said;
+	fx_dir_make(&d);
+	pid_t pid = holder(d.path, &said);
+	CU_ASSERT_EQUAL(said, 'y');
+	CU_ASSERT_EQUAL(shr_lease_take_until(d.path, "dataplane", &session, tn_now_ns() + 60 * TN_NS_PER_MS, &l), TN_BUSY);
+	pid_t killer = fork();
+	if (killer == 0) {
+		usleep(100000);
+		kill(pid, SIGKILL);
+		_exit(0);
+	}
+	CU_ASSERT_EQUAL(shr_lease_take_until(d.path, "dataplane", &session, tn_now_ns() + 20 * TN_NS_PER_S, &l), TN_OK);
+	waitpid(killer, NULL, 0);
+	waitpid(pid, NULL, 0);
+	shr_lease_release(&l);
+	fx_dir_remove(&d);
+}
+
 static void probing_disturbs_nobody(void)
 {
 	struct fx_dir d;
@@ -206,6 +229,7 @@ static void debris_and_bad_paths(void)
 TN_TEST_MAIN("shm-ring/lease",
 	{ "one holder; a stale file means nothing", one_holder_only },
 	{ "held while stopped, free when killed", lives_as_long_as_its_process },
+	{ "waits for a holder that is being killed", waits_for_a_dying_holder },
 	{ "looking at a lease never makes a start fail", probing_disturbs_nobody },
 	{ "a removed or replaced lock file is noticed", removed_lock_file_is_noticed },
 	{ "a late exit cannot remove its successor's socket", published_socket_is_whole_and_ours },
