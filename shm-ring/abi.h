@@ -52,7 +52,8 @@ struct shr_index_shm {
 struct shr_qp_shm {
 	struct shr_qp_hdr_shm hdr;
 	struct shr_index_shm sq_tail;  /* application: entries published     [R1 release / R1 acquire] */
-	struct shr_index_shm sq_head;  /* data plane: entries copied out      [R2] */
+	struct shr_index_shm sq_head;  /* data plane: entries copied out      [R2]. Stored before any of them is
+	                                * acted on: an entry that it does not cover had no effect (libtent's replay) */
 	struct shr_index_shm cq_tail;  /* data plane: completions published   [R3] */
 	struct shr_index_shm cq_head;  /* application: completions consumed   [R4] */
 	struct shr_index_shm sq_armed; /* data plane: 1 = worker sleeps, ring the doorbell after publishing [D1] */
@@ -204,7 +205,9 @@ struct shr_event_ring_shm { /* followed by slots */
  * One datagram = header + body of the type's fixed struct (+ trailing array where it says so). Requests carry a
  * correlation the reply echoes; replies have type | SHR_MSG_REPLY and a status, and may come in any order. A reply
  * whose status is not 0 is a bare header without body or fds, whatever its type. Messages
- * with SHR_MSG_EVENT flow from the data plane unasked, correlation 0. Sizes are exact: anything else is CLIENT_BROKEN. */
+ * with SHR_MSG_EVENT flow from the data plane unasked, correlation 0. Sizes are exact: anything else is CLIENT_BROKEN.
+ * Hang-up: the data plane closes a client's socket last, after nothing of it touches the client's memory any more, also
+ * when it drops the client. A hang-up from a process that is not dead therefore means quiesced. */
 #define SHR_MSG_MAGIC 0x314d4154u /* "TAM1" */
 #define SHR_MSG_MAX 16384u
 #define SHR_MSG_REPLY 0x8000u

@@ -77,13 +77,20 @@ static void sendq_clear(struct dp_app *c)
 	c->sendq_bytes = 0;
 }
 
-static void client_hang_up(struct dp_app *c)
+/* Nothing more is heard from it or said to it, but the socket stays open: the hang-up is how a client that lives learns
+ * that its memory is quiet, so it comes last. */
+static void client_mute(struct dp_app *c)
 {
 	dp_loop_del(&c->ctl->loop, &c->source);
+	sendq_clear(c);
+}
+
+static void client_hang_up(struct dp_app *c)
+{
+	client_mute(c);
 	if (c->source.fd >= 0)
 		close(c->source.fd);
 	c->source.fd = -1;
-	sendq_clear(c);
 }
 
 void dp_app_drop(struct dp_app *c, tn_status why)
@@ -92,17 +99,17 @@ void dp_app_drop(struct dp_app *c, tn_status why)
 	bool attached = c->state == DP_APP_ATTACHED;
 
 	if (c->state >= DP_APP_CLOSING) {
-		/* A client that said BYE keeps its socket for the answer; a broken or vanished one does not. */
 		if (why != TN_CLOSED)
-			client_hang_up(c);
+			client_mute(c);
 		return;
 	}
 	dp_control_move(DP_CONTROL_APP, &c->state, DP_APP_CLOSING);
 	dp_timer_cancel(&c->timer);
 	if (why == TN_CLIENT_BROKEN)
 		ctl->attach.broken_cnt++;
+	/* A client that said BYE is still watched for its own hang-up. */
 	if (why != TN_CLOSED)
-		client_hang_up(c);
+		client_mute(c);
 	else
 		dp_loop_mod(&ctl->loop, &c->source, 0);
 	if (!attached) {
@@ -390,7 +397,7 @@ static void client_ready(struct dp_source *s, uint32_t events)
 	struct dp_app *c = tn_container_of(s, struct dp_app, source);
 
 	if (c->state >= DP_APP_CLOSING) {
-		client_hang_up(c);
+		client_mute(c);
 		return;
 	}
 	if (events & EPOLLOUT)
