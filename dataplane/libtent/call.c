@@ -10,6 +10,8 @@
 
 /* While the socket is full, or was found hung up before the keeper noticed. */
 #define SEND_RETRY_NS TN_NS_PER_MS
+/* While the data plane's workers are behind with what it asked them to do, or it drains and is about to go. */
+#define BUSY_RETRY_NS (10 * TN_NS_PER_MS)
 
 uint32_t lt_build_id(const void *arg, uint8_t body[static SHR_MSG_MAX])
 {
@@ -156,6 +158,9 @@ static tn_status call_once(tent_context *ctx, const struct lt_call *call, struct
 
 tn_status lt_call(tent_context *ctx, const struct lt_call *call, struct lt_reply *reply)
 {
+	const struct lt_reply nothing = { .fds = { -1, -1 } };
+	bool no_room = false; /* what the data plane said last */
+
 	for (;;) {
 		bool lost = false;
 		tn_status s = wait_attached(ctx, call->deadline_ns);
@@ -164,14 +169,23 @@ tn_status lt_call(tent_context *ctx, const struct lt_call *call, struct lt_reply
 			s = call_once(ctx, call, reply, &lost);
 		else if (s == TN_DATAPLANE_DOWN && !call->again)
 			lost = true, s = TN_OK;
-		if (s != TN_OK)
-			return s;
-		if (!lost)
-			return TN_OK;
-		if (!call->again) {
-			*reply = (struct lt_reply){ .fds = { -1, -1 } };
+		if (s == TN_TIMEOUT && no_room && ctx->state == TENT_STATE_ATTACHED) {
+			*reply = nothing;
+			reply->status = TN_AGAIN;
 			return TN_OK;
 		}
+		if (s != TN_OK)
+			return s;
+		if (lost && !call->again) {
+			*reply = nothing;
+			return TN_OK;
+		}
+		if (lost)
+			continue;
+		if (!call->again || !lt_reply_is_not_now(reply) || tn_now_ns() >= call->deadline_ns)
+			return TN_OK;
+		no_room = reply->status == TN_AGAIN;
+		(void)lt_context_wait(ctx, tn_deadline_after(tn_now_ns(), BUSY_RETRY_NS));
 	}
 }
 

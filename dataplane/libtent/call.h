@@ -63,6 +63,11 @@ bool lt_reply_parse(uint16_t type, struct shr_msg *m, struct lt_reply *out);
 void lt_call_message(const struct lt_call *call, uint32_t correlation, struct shr_msg *m_out);
 
 void lt_reply_drop_fds(struct lt_reply *r);
+/* The answer of a data plane whose workers are behind (AGAIN), or that drains (its successor is to be asked). */
+TN_INLINE bool lt_reply_is_not_now(const struct lt_reply *r)
+{
+	return r->status == TN_AGAIN || r->status == TN_DATAPLANE_DOWN;
+}
 
 /* Body of the calls that name one id; arg = const uint64_t *. And of those without body. */
 uint32_t lt_build_id(const void *arg, uint8_t body[static SHR_MSG_MAX]);

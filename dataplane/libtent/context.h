@@ -38,7 +38,8 @@ struct tent_context {
 	tn_status dead_status;    /* DEAD: why, and in words */
 	char dead_text[160];
 	struct shr_msg_hello_reply hello;
-	uint32_t reattach_cnt;
+	uint32_t reattach_cnt;    /* attachments that replaced a lost one */
+	uint32_t attachment;      /* number of the present one, of tries too */
 	uint32_t correlation;     /* last one used */
 	uint64_t lost_ns;         /* when the last attachment was lost */
 	struct tn_list waiters;

@@ -90,7 +90,7 @@ tent_status tent_notify(tent_qp *qp, tent_segment *segment, uint32_t batch, cons
 
 struct kept_note {
 	struct tn_list link;
-	uint32_t attachment; /* reattach_cnt when it came: only notices of the present one are acknowledged */
+	uint32_t attachment; /* that it came by: only notices of the present one are acknowledged */
 	struct shr_msg_note head;
 	uint8_t payload[];
 };
@@ -117,7 +117,7 @@ bool lt_note_arrived(tent_context *ctx, const struct shr_msg *m)
 		ctx->note_taken++;
 		return true;
 	}
-	note->attachment = ctx->reattach_cnt + (ctx->state == TENT_STATE_RECOVERING); /* recovering: of the next one */
+	note->attachment = ctx->attachment;
 	note->head = head;
 	memcpy(note->payload, (const uint8_t *)shr_msg_body_ro(m) + sizeof head, head.payload_len);
 	tn_list_push_back(&ctx->notes, &note->link);
@@ -167,7 +167,7 @@ static void take_note(tent_context *ctx, tent_note *out)
 	out->bytes = note->head.payload_len;
 	memcpy(out->payload, note->payload, note->head.payload_len);
 	TN_HOOK(lt_note_taken);
-	if (note->attachment == ctx->reattach_cnt)
+	if (note->attachment == ctx->attachment)
 		ctx->note_taken++;
 	free(note);
 	if (--ctx->note_cnt == 0 && ctx->state != TENT_STATE_DEAD)

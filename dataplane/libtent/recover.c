@@ -87,7 +87,6 @@ static void close_socket(tent_context *ctx)
 	ctx->lost_ns = tn_now_ns();
 	(void)close(ctx->sock);
 	ctx->sock = -1;
-	ctx->note_inflight = ctx->note_taken = 0;
 	lt_call_lose_all(ctx);
 	(void)pthread_mutex_unlock(&ctx->lock);
 }
@@ -183,6 +182,21 @@ static tn_status ask(tent_context *ctx, int sock, const struct lt_call *call, st
 	return s;
 }
 
+/* The same, asked again while its workers are behind. A successor that drains already is of no use. */
+static tn_status ask_until_taken(tent_context *ctx, int sock, const struct lt_call *call, struct lt_reply *reply)
+{
+	for (;;) {
+		tn_status s = ask(ctx, sock, call, reply);
+
+		if (s != TN_OK || !lt_reply_is_not_now(reply))
+			return s;
+		if (reply->status == TN_DATAPLANE_DOWN || tn_now_ns() >= call->deadline_ns)
+			return TN_DATAPLANE_DOWN;
+		if (!nap(ctx, -1, tn_deadline_after(tn_now_ns(), BACKOFF_MIN_NS)))
+			return TN_CLOSED;
+	}
+}
+
 /* The object came back with an id, or it did not. Lock held. */
 static void settle_object(struct lt_object *o, tn_status status, uint64_t id)
 {
@@ -206,12 +220,12 @@ static tn_status restore_memories(tent_context *ctx, int sock)
 		if (tn_load_relaxed32(&mem->obj.state) != LT_OBJECT_RESTORING)
 			continue;
 		lt_memory_register_call(mem, tn_deadline_after(tn_now_ns(), ctx->timeout_ns), &call);
-		tn_status s = ask(ctx, sock, &call, &reply);
+		tn_status s = ask_until_taken(ctx, sock, &call, &reply);
 		if (s != TN_OK)
 			return s;
 		memcpy(&id, reply.body, sizeof id);
 		(void)pthread_mutex_lock(&ctx->lock);
-		settle_object(&mem->obj, reply.status == TN_AGAIN ? TN_BUSY : reply.status, id);
+		settle_object(&mem->obj, reply.status, id);
 		(void)pthread_mutex_unlock(&ctx->lock);
 	}
 	return TN_OK;
@@ -224,7 +238,7 @@ static tn_status restore_queue(tent_context *ctx, int sock, tent_qp *qp)
 	struct lt_call call;
 
 	lt_queue_create_call(qp, tn_deadline_after(tn_now_ns(), ctx->timeout_ns), &call);
-	tn_status s = ask(ctx, sock, &call, &reply);
+	tn_status s = ask_until_taken(ctx, sock, &call, &reply);
 	if (s != TN_OK)
 		return s;
 	s = reply.status == TN_OK ? lt_ring_open(qp, &reply, &ring) : reply.status;
@@ -232,7 +246,7 @@ static tn_status restore_queue(tent_context *ctx, int sock, tent_qp *qp)
 	if (s == TN_OK)
 		qp->next_ring = ring;
 	else
-		knock_dead(qp, s < 0 ? s : TN_BUSY, "the restarted data plane gave no new queue pair");
+		knock_dead(qp, s, "the restarted data plane gave no new queue pair");
 	(void)pthread_mutex_unlock(&ctx->lock);
 	return TN_OK;
 }
@@ -276,6 +290,14 @@ static bool adopt_socket(tent_context *ctx, int sock)
 
 /* ---- finding the successor ---- */
 
+/* What counts per attachment starts anew. Lock held. */
+static void start_attachment(tent_context *ctx, const struct shr_msg_hello_reply *hello)
+{
+	ctx->hello = *hello;
+	ctx->attachment++;
+	ctx->note_inflight = ctx->note_taken = 0;
+}
+
 /* TN_OK: attached, or dead for good (the state tells). Anything else: try again. */
 static tn_status try_successor(tent_context *ctx, uint64_t deadline_ns)
 {
@@ -294,7 +316,7 @@ static tn_status try_successor(tent_context *ctx, uint64_t deadline_ns)
 		lt_context_die(ctx, TN_CLIENT_BROKEN,
 			       "the data plane dropped this attachment: a ring or message rule was broken");
 	else if (!same)
-		ctx->hello = hello;
+		start_attachment(ctx, &hello);
 	(void)pthread_mutex_unlock(&ctx->lock);
 	if (s != TN_OK)
 		return TN_OK;
@@ -346,6 +368,7 @@ static bool may_pass(tn_status s)
 {
 	switch (s) {
 	case TN_AGAIN:
+	case TN_DATAPLANE_DOWN:
 	case TN_BUSY:
 	case TN_TIMEOUT:
 	case TN_NOT_FOUND:

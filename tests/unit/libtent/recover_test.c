@@ -499,6 +499,33 @@ static void closing_meets_a_death(void)
 	rig_down(&r);
 }
 
+/* Workers that are behind say "not now" to whoever makes objects; that is no failure, neither here nor after a death. */
+static void not_now_is_asked_again(void)
+{
+	struct rig r;
+	struct app a;
+	tent_completion c;
+
+	rig_up(&r);
+	tn_store_release32(&r.ctl->not_now, 4);
+	app_up(&a, &r, 5000);
+	CU_ASSERT_EQUAL(tn_load_acquire32(&r.ctl->not_now), 0);
+	rig_kill(&r);
+	tn_store_release32(&r.ctl->not_now, 7);
+	rig_start(&r);
+	wait_reattached(&a, 1);
+	CU_ASSERT_EQUAL(app_submit(&a, app_request(&a, TENT_WRITE, 0, 64, 1)), TENT_OK);
+	app_collect(&a, &c, 1);
+	CU_ASSERT_EQUAL(c.status, TENT_OK);
+	/* For ever is too long. */
+	tent_memory *m;
+	tn_store_release32(&r.ctl->not_now, UINT32_MAX);
+	CU_ASSERT_EQUAL(tent_memory_alloc(a.ctx, 4096, TENT_RIGHT_LOCAL, 0, &m), TENT_BUSY);
+	CU_ASSERT_PTR_NOT_NULL(strstr(tent_last_error(), "no room for it now"));
+	app_down(&a);
+	rig_down(&r);
+}
+
 /* Killed again and again while work flows; the sum must be right. */
 static void many_deaths_under_load(void)
 {
@@ -550,4 +577,5 @@ TN_TEST_MAIN("libtent recover",
 	{ "control calls wait for the successor", control_calls_wait_for_the_successor },
 	{ "closing meets the successor", closing_meets_the_successor },
 	{ "closing meets a death", closing_meets_a_death },
+	{ "not now is asked again", not_now_is_asked_again },
 	{ "many deaths under load", many_deaths_under_load })

@@ -266,7 +266,16 @@ static bool on_message(struct client *c)
 	struct shr_msg_hdr h = msg.hdr;
 	const void *body = shr_msg_body_ro(&msg);
 	struct shr_msg_id id;
+	uint32_t not_now = tn_load_acquire32(&ctl->not_now);
+	bool makes = h.type == SHR_MSG_QP_CREATE || h.type == SHR_MSG_MEM_REGISTER || h.type == SHR_MSG_PUBLISH ||
+		     h.type == SHR_MSG_OPEN;
 
+	if (makes && not_now != 0) {
+		tn_store_release32(&ctl->not_now, not_now - 1);
+		shr_msg_close_fds(&msg);
+		refuse(c, &h, TN_AGAIN);
+		return true;
+	}
 	switch (h.type) {
 	case SHR_MSG_HELLO: on_hello(c, &h); break;
 	case SHR_MSG_QP_CREATE: {
