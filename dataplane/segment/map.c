@@ -20,6 +20,31 @@ static void mem_move(struct dp_local_memory *mem, enum dp_mem_state to)
 	dp_control_move(DP_CONTROL_MEM, &mem->state, to);
 }
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels say EINVAL and pay page by page as they go */
+#endif
+#define POPULATE_BYTES ((size_t)32 << 20)
+
+/* The application faulted its pages in; our page table still has none of them, and a worker would take one fault for
+ * each page of a first transfer. Only what is resident is entered: a hole stays a hole, nothing is allocated here. */
+static void populate(uint8_t *base, size_t bytes)
+{
+	unsigned char resident[POPULATE_BYTES / 4096];
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	for (size_t off = 0; off < bytes; off += POPULATE_BYTES) {
+		size_t len = TN_MIN(POPULATE_BYTES, bytes - off);
+		size_t pages = (len + page - 1) / page;
+		if (page < 4096 || mincore(base + off, len, resident) != 0)
+			return;
+		bool all = true;
+		for (size_t i = 0; i < pages; i++)
+			all = all && (resident[i] & 1) != 0;
+		if (all && madvise(base + off, len, MADV_POPULATE_WRITE) != 0)
+			return;
+	}
+}
+
 tn_status dp_map_run(struct dp_map_req *req)
 {
 	struct shr_foreign foreign;
@@ -50,6 +75,7 @@ tn_status dp_map_run(struct dp_map_req *req)
 	}
 	/* What applications keep in it is not for our core files. */
 	(void)madvise(base, map_bytes, MADV_DONTDUMP);
+	populate(base, map_bytes);
 	req->base = base;
 	req->map_bytes = map_bytes;
 	req->dev = st.st_dev;

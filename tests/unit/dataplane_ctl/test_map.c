@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/unit/dataplane_ctl/bench.h"
@@ -52,6 +53,41 @@ static void refusals_have_their_reason(void)
 	CU_ASSERT_EQUAL(map_of(fds[0], 0, 4096, &req), TN_UNSUPPORTED);
 	unlink(path);
 	close(file), close(sealed), close(small), close(fds[0]), close(fds[1]);
+}
+
+/* Page-table entries of a range that this process really has (bit 63 of /proc/self/pagemap). */
+static unsigned entries(const uint8_t *base, size_t bytes)
+{
+	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	unsigned cnt = 0;
+
+	for (size_t off = 0; off < bytes; off += 4096) {
+		uint64_t e = 0;
+		if (pread(fd, &e, sizeof e, (off_t)((uintptr_t)(base + off) / 4096 * 8)) == sizeof e)
+			cnt += e >> 63;
+	}
+	close(fd);
+	return cnt;
+}
+
+/* What the application faulted in is in our page table at once; what it did not is not allocated by us. */
+static void resident_memory_is_entered_and_holes_stay(void)
+{
+	int fd = memfd_of(MIB, true), hole = memfd_of(MIB, true);
+	struct dp_map_req req;
+	struct stat st;
+	uint8_t *mine = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	memset(mine, 1, MIB);
+	CU_ASSERT_EQUAL_FATAL(map_of(fd, 0, MIB, &req), TN_OK);
+	CU_ASSERT_EQUAL(entries(req.base, MIB), MIB / 4096);
+	dp_map_undo(&req);
+	CU_ASSERT_EQUAL_FATAL(map_of(hole, 0, MIB, &req), TN_OK);
+	CU_ASSERT_EQUAL(fstat(hole, &st), 0);
+	CU_ASSERT_EQUAL(st.st_blocks, 0);
+	dp_map_undo(&req);
+	munmap(mine, MIB);
+	close(fd), close(hole);
 }
 
 static void write_sealed_is_refused(void)
@@ -129,6 +165,7 @@ static void unregister_waits_for_the_workers(void)
 }
 
 TN_TEST_MAIN("map", { "a good memfd is sealed and shared", good_memfd_is_sealed_and_shared },
+             { "resident memory is entered, holes stay", resident_memory_is_entered_and_holes_stay },
              { "refusals have their reason", refusals_have_their_reason },
              { "a write-sealed memfd is refused", write_sealed_is_refused },
              { "register refuses bad ranges and overlap", register_refuses_bad_ranges_and_overlap },
