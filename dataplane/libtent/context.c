@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/assert.h"
 #include "common/paths.h"
 #include "dataplane/libtent/call.h"
 #include "dataplane/libtent/memory.h"
@@ -45,6 +46,20 @@ bool lt_context_wait(tent_context *ctx, uint64_t deadline_ns)
 	if (deadline_ns == UINT64_MAX)
 		return pthread_cond_wait(&ctx->cond, &ctx->lock) == 0;
 	return pthread_cond_timedwait(&ctx->cond, &ctx->lock, &ts) != ETIMEDOUT;
+}
+
+#define X(from, to, when) | LT_MOVE_BIT(LT_CONTEXT_##from, LT_CONTEXT_##to)
+static const uint64_t allowed = UINT64_C(0) LT_CONTEXT_MOVES(X);
+#undef X
+TN_STATIC_ASSERT((int)LT_CONTEXT_ATTACHED == (int)TENT_STATE_ATTACHED &&
+			 (int)LT_CONTEXT_RECOVERING == (int)TENT_STATE_RECOVERING &&
+			 (int)LT_CONTEXT_DEAD == (int)TENT_STATE_DEAD,
+		 "states are those of the API");
+
+void lt_context_move(tent_context *ctx, enum lt_context_state next)
+{
+	tn_assert(lt_move_is_allowed(allowed, (uint32_t)ctx->state, next));
+	ctx->state = (tent_state)next;
 }
 
 void lt_context_wake_keeper(tent_context *ctx)
@@ -132,7 +147,7 @@ static tent_status attach(tent_context *ctx)
 
 	if (s == TN_OK) {
 		ctx->pidfd = lt_io_peer_pidfd(ctx->sock);
-		ctx->state = TENT_STATE_ATTACHED;
+		lt_context_move(ctx, LT_CONTEXT_ATTACHED);
 		return TENT_OK;
 	}
 	if (s == TN_DATAPLANE_DOWN)

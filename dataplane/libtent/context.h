@@ -61,6 +61,8 @@ tent_status lt_context_fail_dead(const tent_context *ctx, const char *call);
 /* Waits on cond until deadline_ns; false when it passed. Lock held. */
 bool lt_context_wait(tent_context *ctx, uint64_t deadline_ns);
 void lt_context_wake_keeper(tent_context *ctx);
+/* Checks the move against states.h (a forbidden one is our bug) and makes it. Lock held, or nobody else is there. */
+void lt_context_move(tent_context *ctx, enum lt_context_state next);
 /* A ring of this context holds what the data plane never writes: give the attachment up. Takes the lock. */
 void lt_context_break(tent_context *ctx, const char *why);
 

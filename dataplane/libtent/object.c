@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Life of a context's objects: made, restored, buried. The table of allowed moves stands in object.h. */
+ * Life of a context's objects: made, restored, buried. The allowed moves stand in states.h. */
 #include "dataplane/libtent/object.h"
 
 #include <stdlib.h>
@@ -11,17 +11,16 @@
 /* How many freed objects of a kind rest before the oldest is used again. */
 #define REST_CNT 64
 
-static const uint32_t allowed[LT_OBJECT_STATE_CNT] = {
-#define X(name, next) [LT_OBJECT_##name] = (next),
-	LT_OBJECT_STATES(X)
+#define X(from, to, when) | LT_MOVE_BIT(LT_OBJECT_##from, LT_OBJECT_##to)
+static const uint64_t allowed = UINT64_C(0) LT_OBJECT_MOVES(X);
 #undef X
-};
+TN_STATIC_ASSERT((int)LT_OBJECT_STATE_CNT <= 8, "the move mask has eight states");
 
 void lt_object_move(struct lt_object *o, enum lt_object_state next)
 {
 	uint32_t state = tn_load_relaxed32(&o->state);
 
-	tn_assert((allowed[state] & 1u << next) != 0);
+	tn_assert(lt_move_is_allowed(allowed, state, next));
 	if (next != LT_OBJECT_LIVE && next != LT_OBJECT_CLOSING)
 		tn_store_relaxed64(&o->id, 0);
 	/* [L1] release: whoever sees LIVE sees the id that belongs to it. */

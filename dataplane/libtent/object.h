@@ -11,22 +11,9 @@
 #include "common/atomic.h"
 #include "common/list.h"
 #include "common/status.h"
+#include "dataplane/libtent/states.h"
 
 enum lt_kind { LT_MEMORY, LT_PUBLISHED, LT_SEGMENT, LT_KIND_CNT };
-
-/* X(STATE, states that may follow, as bits) */
-#define LT_OBJECT_STATES(X)                                                                                            \
-	X(GONE, 1u << LT_OBJECT_LIVE)                                                                                  \
-	X(LIVE, 1u << LT_OBJECT_RESTORING | 1u << LT_OBJECT_CLOSING)                                                   \
-	X(RESTORING, 1u << LT_OBJECT_LIVE | 1u << LT_OBJECT_FAILED | 1u << LT_OBJECT_CLOSING)                          \
-	X(FAILED, 1u << LT_OBJECT_RESTORING | 1u << LT_OBJECT_CLOSING)                                                 \
-	X(CLOSING, 1u << LT_OBJECT_GONE | 1u << LT_OBJECT_LIVE | 1u << LT_OBJECT_FAILED)
-enum lt_object_state {
-#define X(name, next) LT_OBJECT_##name,
-	LT_OBJECT_STATES(X)
-#undef X
-	LT_OBJECT_STATE_CNT
-};
 
 struct lt_waiter;
 

@@ -20,20 +20,6 @@
 #define LT_NO_NOTE UINT32_MAX
 #define LT_NOTE_SLOTS 16u /* notices that may be outstanding on one queue pair */
 
-/* X(STATE, states that may follow, as bits) */
-#define LT_SLOT_STATES(X)                                                                                              \
-	X(FREE, 1u << LT_SLOT_HELD)                                                                                    \
-	X(HELD, 1u << LT_SLOT_POSTED | 1u << LT_SLOT_READY | 1u << LT_SLOT_FREE)                                       \
-	X(POSTED, 1u << LT_SLOT_FREE | 1u << LT_SLOT_BUSY | 1u << LT_SLOT_READY | 1u << LT_SLOT_HELD)                  \
-	X(BUSY, 1u << LT_SLOT_FREE | 1u << LT_SLOT_READY) /* terminal given, release to come */                        \
-	X(READY, 1u << LT_SLOT_FREE)                      /* a completion of ours waits to be taken */
-enum lt_slot_state {
-#define X(name, next) LT_SLOT_##name,
-	LT_SLOT_STATES(X)
-#undef X
-	LT_SLOT_STATE_CNT
-};
-
 struct lt_slot {
 	struct shr_sqe_shm sqe;      /* whole, except that the handles are filled in when it is posted */
 	struct tent_completion done; /* READY */

@@ -63,7 +63,7 @@ void lt_context_die(tent_context *ctx, tn_status status, const char *why)
 	(void)snprintf(text, sizeof text, "%s", why);
 	memcpy(ctx->dead_text, text, sizeof ctx->dead_text);
 	ctx->dead_status = status;
-	ctx->state = TENT_STATE_DEAD;
+	lt_context_move(ctx, LT_CONTEXT_DEAD);
 	if (ctx->sock >= 0)
 		(void)close(ctx->sock);
 	ctx->sock = -1;
@@ -83,7 +83,7 @@ void lt_context_die(tent_context *ctx, tn_status status, const char *why)
 static void close_socket(tent_context *ctx)
 {
 	(void)pthread_mutex_lock(&ctx->lock);
-	ctx->state = TENT_STATE_RECOVERING;
+	lt_context_move(ctx, LT_CONTEXT_RECOVERING);
 	ctx->lost_ns = tn_now_ns();
 	(void)close(ctx->sock);
 	ctx->sock = -1;
@@ -274,7 +274,7 @@ static bool adopt_socket(tent_context *ctx, int sock)
 	}
 	ctx->sock = sock;
 	ctx->pidfd = lt_io_peer_pidfd(sock);
-	ctx->state = TENT_STATE_ATTACHED;
+	lt_context_move(ctx, LT_CONTEXT_ATTACHED);
 	ctx->draining = false;
 	ctx->reattach_cnt++;
 	tn_list_foreach(node, &ctx->qps) {

@@ -6,15 +6,14 @@
 #include "common/hook.h"
 #include "dataplane/libtent/queue.h"
 
-static const uint32_t allowed[LT_SLOT_STATE_CNT] = {
-#define X(name, next) [LT_SLOT_##name] = (next),
-	LT_SLOT_STATES(X)
+#define X(from, to, when) | LT_MOVE_BIT(LT_SLOT_##from, LT_SLOT_##to)
+static const uint64_t allowed = UINT64_C(0) LT_SLOT_MOVES(X);
 #undef X
-};
+TN_STATIC_ASSERT((int)LT_SLOT_STATE_CNT <= 8, "the move mask has eight states");
 
 void lt_slot_move(struct lt_slot *slot, enum lt_slot_state next)
 {
-	tn_assert((allowed[slot->state] & 1u << next) != 0);
+	tn_assert(lt_move_is_allowed(allowed, slot->state, next));
 	slot->state = (uint8_t)next;
 }
 

@@ -499,7 +499,7 @@ static void closing_meets_a_death(void)
 	rig_down(&r);
 }
 
-/* Workers that are behind say "not now" to whoever makes objects; that is no failure, neither here nor after a death. */
+/* Workers that are behind say "not now" to whoever makes objects; that is no failure, also not after a death. */
 static void not_now_is_asked_again(void)
 {
 	struct rig r;
