@@ -1,35 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Sockets: link and bus (ROUTER over ipc, same uid or root only), server (ROUTER over tcp with CURVE), one DEALER per peer
- * that was ever asked, with a monitor that tells refusals apart from silence. */
+ * that was ever asked, with a monitor that tells refusals apart from silence. Hundreds of sockets cost nothing while they
+ * are silent: the library's fds stand in one epoll set, and only sockets that fired, or that we used, are looked at. */
 #include "controlplane/loop.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <zmq.h>
 
 #include "common/clock.h"
+#include "common/list.h"
 #include "common/log.h"
 #include "common/message.h"
 #include "controlplane/peer/zap.h"
 
 #define DRAIN_MAX 256 /* messages of one socket per loop: no door starves another */
+#define EVENTS_MAX 64
+/* The dealer, our end of its monitor, and the end that the library keeps for itself. */
+#define SOCKETS_PER_CLIENT 3u
+
+enum watch_kind { WATCH_ZAP, WATCH_LINK, WATCH_BUS, WATCH_SERVER, WATCH_DEALER, WATCH_MONITOR };
+
+/* A socket and whether it must be looked at. The library's fd is an edge that any call on the socket may swallow: it is
+ * looked at until it has nothing more, and again after each message that we send through it. */
+struct watch {
+	struct tn_list ready;
+	void *socket; /* NULL: not open */
+	enum watch_kind kind;
+	uint32_t peer;
+};
 
 struct client {
-	void *dealer, *monitor;
+	struct watch dealer, monitor;
 };
 
 struct cp_loop {
 	const struct tn_config *config;
 	const struct cp_keys *keys;
 	struct cp_node *node;
-	void *ctx, *link, *bus, *server, *zap;
+	void *ctx;
+	struct watch link, bus, server, zap;
 	struct client *clients;
 	uint32_t client_cnt;
-	zmq_pollitem_t *items;
+	struct tn_list ready; /* struct watch.ready */
+	int epoll, signal_fd;
 };
 
 static int set_int(void *s, int option, int value)
@@ -55,8 +74,51 @@ static void *socket_new(struct cp_loop *l, int type)
 	return s;
 }
 
+/* ---- readiness ---- */
+
+static void touch(struct cp_loop *l, struct watch *w)
+{
+	if (!tn_list_linked(&w->ready))
+		tn_list_push_back(&l->ready, &w->ready);
+}
+
+static int fd_of(void *s)
+{
+	int fd = -1;
+	size_t len = sizeof fd;
+	(void)zmq_getsockopt(s, ZMQ_FD, &fd, &len);
+	return fd;
+}
+
+static void watch_init(struct watch *w, enum watch_kind kind, uint32_t peer)
+{
+	*w = (struct watch){ .kind = kind, .peer = peer };
+	tn_list_init(&w->ready);
+}
+
+/* 0, or -1 with errno. What came before is looked at in the next turn. */
+static int watch_start(struct cp_loop *l, struct watch *w)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.ptr = w };
+	touch(l, w);
+	return epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd_of(w->socket), &ev);
+}
+
+static void watch_close(struct cp_loop *l, struct watch *w)
+{
+	if (w->socket == NULL)
+		return;
+	/* The library closes the fd later, in a thread of its own: until then it must not point here. */
+	(void)epoll_ctl(l->epoll, EPOLL_CTL_DEL, fd_of(w->socket), NULL);
+	tn_list_unlink(&w->ready);
+	zmq_close(w->socket);
+	w->socket = NULL;
+}
+
+/* ---- doors ---- */
+
 /* A local door: a ROUTER in the runtime directory that only our uid and root may enter. */
-static tn_status bind_local(struct cp_loop *l, const char *name, void **out, char *err, size_t n)
+static tn_status bind_local(struct cp_loop *l, const char *name, struct watch *w, char *err, size_t n)
 {
 	char path[256];
 	int len = snprintf(path, sizeof path, "ipc://%s/%s", tn_config_str(l->config, TN_CFG_RUNTIME_DIR), name);
@@ -64,38 +126,58 @@ static tn_status bind_local(struct cp_loop *l, const char *name, void **out, cha
 		snprintf(err, n, "runtime_dir %s is too long for a socket in it", tn_config_str(l->config, TN_CFG_RUNTIME_DIR));
 		return TN_CONFIG;
 	}
-	void *s = socket_new(l, ZMQ_ROUTER);
+	void *s = w->socket = socket_new(l, ZMQ_ROUTER);
 	if (s == NULL)
 		return fail(err, n, "cannot make the socket", name);
-	*out = s;
 	uid_t uid = geteuid(), root = 0;
 	set_int(s, ZMQ_ROUTER_MANDATORY, 1);
 	set_int(s, ZMQ_SNDHWM, 0); /* bounded by the number of requests that are outstanding at all */
 	if (zmq_setsockopt(s, ZMQ_IPC_FILTER_UID, &uid, sizeof uid) != 0 ||
 	    (uid != root && zmq_setsockopt(s, ZMQ_IPC_FILTER_UID, &root, sizeof root) != 0))
 		return fail(err, n, "cannot restrict", path);
-	return zmq_bind(s, path) == 0 ? TN_OK : fail(err, n, "cannot bind", path);
+	return zmq_bind(s, path) == 0 && watch_start(l, w) == 0 ? TN_OK : fail(err, n, "cannot bind", path);
 }
 
 static tn_status bind_server(struct cp_loop *l, char *err, size_t n)
 {
 	const char *where = tn_config_str(l->config, TN_CFG_CONTROL_BIND);
-	l->server = socket_new(l, ZMQ_ROUTER);
-	if (l->server == NULL)
+	void *s = l->server.socket = socket_new(l, ZMQ_ROUTER);
+	if (s == NULL)
 		return fail(err, n, "cannot make the socket", where);
-	set_int(l->server, ZMQ_IPV6, 1);
-	set_int(l->server, ZMQ_ROUTER_MANDATORY, 1);
-	set_int(l->server, ZMQ_ROUTER_HANDOVER, 1); /* a restarted peer takes its name over from its dead connection */
-	set_int(l->server, ZMQ_HANDSHAKE_IVL, 3000);
-	set_int(l->server, ZMQ_HEARTBEAT_IVL, 5000);
-	set_int(l->server, ZMQ_HEARTBEAT_TIMEOUT, 15000);
-	if (zmq_setsockopt(l->server, ZMQ_ZAP_DOMAIN, "tent", 4) != 0)
+	set_int(s, ZMQ_IPV6, 1);
+	set_int(s, ZMQ_ROUTER_MANDATORY, 1);
+	set_int(s, ZMQ_ROUTER_HANDOVER, 1); /* a restarted peer takes its name over from its dead connection */
+	set_int(s, ZMQ_HANDSHAKE_IVL, 3000);
+	set_int(s, ZMQ_HEARTBEAT_IVL, 5000);
+	set_int(s, ZMQ_HEARTBEAT_TIMEOUT, 15000);
+	if (zmq_setsockopt(s, ZMQ_ZAP_DOMAIN, "tent", 4) != 0)
 		return fail(err, n, "cannot protect", where);
 	if (!tn_config_bool(l->config, TN_CFG_CONTROL_INSECURE) &&
-	    (set_int(l->server, ZMQ_CURVE_SERVER, 1) != 0 ||
-	     zmq_setsockopt(l->server, ZMQ_CURVE_SECRETKEY, l->keys->secret_text, CP_KEY_TEXT) != 0))
+	    (set_int(s, ZMQ_CURVE_SERVER, 1) != 0 ||
+	     zmq_setsockopt(s, ZMQ_CURVE_SECRETKEY, l->keys->secret_text, CP_KEY_TEXT) != 0))
 		return fail(err, n, "cannot set the key of", where);
-	return zmq_bind(l->server, where) == 0 ? TN_OK : fail(err, n, "cannot bind control/bind", where);
+	return zmq_bind(s, where) == 0 && watch_start(l, &l->server) == 0 ? TN_OK : fail(err, n, "cannot bind control/bind", where);
+}
+
+static tn_status bind_zap(struct cp_loop *l, char *err, size_t n)
+{
+	return cp_zap_bind(l->ctx, &l->zap.socket) == TN_OK && watch_start(l, &l->zap) == 0 ?
+		       TN_OK : fail(err, n, "cannot bind", "the ZAP door");
+}
+
+/* Nothing is open yet. */
+static void init(struct cp_loop *l)
+{
+	tn_list_init(&l->ready);
+	l->signal_fd = -1;
+	watch_init(&l->zap, WATCH_ZAP, CP_NO_PEER);
+	watch_init(&l->link, WATCH_LINK, CP_NO_PEER);
+	watch_init(&l->bus, WATCH_BUS, CP_NO_PEER);
+	watch_init(&l->server, WATCH_SERVER, CP_NO_PEER);
+	for (uint32_t i = 0; l->clients != NULL && i < l->client_cnt; i++) {
+		watch_init(&l->clients[i].dealer, WATCH_DEALER, i);
+		watch_init(&l->clients[i].monitor, WATCH_MONITOR, i);
+	}
 }
 
 tn_status cp_loop_new(const struct tn_config *config, const struct cp_keys *keys, struct cp_loop **out, char *err,
@@ -110,13 +192,14 @@ tn_status cp_loop_new(const struct tn_config *config, const struct cp_keys *keys
 	l->keys = keys;
 	l->client_cnt = tn_config_peer_cnt(config);
 	l->clients = calloc(l->client_cnt + 1, sizeof *l->clients);
-	l->items = calloc(5 + 2 * (size_t)l->client_cnt, sizeof *l->items);
+	init(l);
+	l->epoll = epoll_create1(EPOLL_CLOEXEC);
 	l->ctx = zmq_ctx_new();
-	if (l->clients == NULL || l->items == NULL || l->ctx == NULL)
+	if (l->clients == NULL || l->epoll < 0 || l->ctx == NULL)
 		goto undo;
-	zmq_ctx_set(l->ctx, ZMQ_MAX_SOCKETS, (int)(16 + 2 * l->client_cnt));
+	zmq_ctx_set(l->ctx, ZMQ_MAX_SOCKETS, (int)(16 + SOCKETS_PER_CLIENT * l->client_cnt));
 	zmq_ctx_set(l->ctx, ZMQ_THREAD_NAME_PREFIX, 0);
-	s = cp_zap_bind(l->ctx, &l->zap) == TN_OK ? TN_OK : fail(err, err_bytes, "cannot bind", "the ZAP door");
+	s = bind_zap(l, err, err_bytes);
 	if (s == TN_OK)
 		s = bind_local(l, "link.ipc", &l->link, err, err_bytes);
 	if (s == TN_OK)
@@ -132,13 +215,10 @@ undo:
 	return s;
 }
 
-static void client_close(struct client *c)
+static void client_close(struct cp_loop *l, struct client *c)
 {
-	if (c->dealer != NULL)
-		zmq_close(c->dealer);
-	if (c->monitor != NULL)
-		zmq_close(c->monitor);
-	*c = (struct client){ 0 };
+	watch_close(l, &c->dealer);
+	watch_close(l, &c->monitor);
 }
 
 void cp_loop_free(struct cp_loop *l)
@@ -146,15 +226,15 @@ void cp_loop_free(struct cp_loop *l)
 	if (l == NULL)
 		return;
 	for (uint32_t i = 0; l->clients != NULL && i < l->client_cnt; i++)
-		client_close(&l->clients[i]);
-	void *const sockets[] = { l->link, l->bus, l->server, l->zap };
-	for (size_t i = 0; i < TN_ARRAY_LEN(sockets); i++)
-		if (sockets[i] != NULL)
-			zmq_close(sockets[i]);
+		client_close(l, &l->clients[i]);
+	struct watch *const doors[] = { &l->link, &l->bus, &l->server, &l->zap };
+	for (size_t i = 0; i < TN_ARRAY_LEN(doors); i++)
+		watch_close(l, doors[i]);
 	if (l->ctx != NULL)
 		zmq_ctx_term(l->ctx);
+	if (l->epoll >= 0)
+		close(l->epoll);
 	free(l->clients);
-	free(l->items);
 	free(l);
 }
 
@@ -178,29 +258,34 @@ static int secure_client(struct cp_loop *l, void *s, const struct tn_config_peer
 	       zmq_setsockopt(s, ZMQ_CURVE_SECRETKEY, l->keys->secret_text, CP_KEY_TEXT) != 0;
 }
 
+static void *dealer_new(struct cp_loop *l)
+{
+	void *s = socket_new(l, ZMQ_DEALER);
+	if (s == NULL)
+		return NULL;
+	set_int(s, ZMQ_IPV6, 1);
+	set_int(s, ZMQ_RECONNECT_IVL, 50);
+	set_int(s, ZMQ_RECONNECT_IVL_MAX, 1000);
+	set_int(s, ZMQ_HANDSHAKE_IVL, 3000);
+	set_int(s, ZMQ_HEARTBEAT_IVL, 5000);
+	set_int(s, ZMQ_HEARTBEAT_TIMEOUT, 15000);
+	return s;
+}
+
 static tn_status client_open(struct cp_loop *l, uint32_t i)
 {
 	const struct tn_config_peer *peer = tn_config_peer(l->config, i);
-	struct client *c = &l->clients[i];
+	struct watch *d = &l->clients[i].dealer, *m = &l->clients[i].monitor;
 	char name[48];
-	c->dealer = socket_new(l, ZMQ_DEALER);
-	if (c->dealer == NULL)
-		return TN_LIMIT;
-	set_int(c->dealer, ZMQ_IPV6, 1);
-	set_int(c->dealer, ZMQ_RECONNECT_IVL, 50);
-	set_int(c->dealer, ZMQ_RECONNECT_IVL_MAX, 1000);
-	set_int(c->dealer, ZMQ_HANDSHAKE_IVL, 3000);
-	set_int(c->dealer, ZMQ_HEARTBEAT_IVL, 5000);
-	set_int(c->dealer, ZMQ_HEARTBEAT_TIMEOUT, 15000);
 	snprintf(name, sizeof name, "inproc://monitor-%u", i);
-	if (secure_client(l, c->dealer, peer) != 0 ||
-	    zmq_socket_monitor(c->dealer, name,
+	if ((d->socket = dealer_new(l)) == NULL || secure_client(l, d->socket, peer) != 0 ||
+	    zmq_socket_monitor(d->socket, name,
 			       ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
 				       ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_DISCONNECTED) != 0 ||
-	    (c->monitor = socket_new(l, ZMQ_PAIR)) == NULL || zmq_connect(c->monitor, name) != 0 ||
-	    zmq_connect(c->dealer, peer->address) != 0) {
+	    (m->socket = socket_new(l, ZMQ_PAIR)) == NULL || zmq_connect(m->socket, name) != 0 ||
+	    watch_start(l, m) != 0 || watch_start(l, d) != 0 || zmq_connect(d->socket, peer->address) != 0) {
 		tn_log_error("peer", "cannot connect to peer %s at %s: %s", peer->name, peer->address, zmq_strerror(zmq_errno()));
-		client_close(c);
+		client_close(l, &l->clients[i]);
 		return TN_PEER_DOWN;
 	}
 	return TN_OK;
@@ -209,18 +294,20 @@ static tn_status client_open(struct cp_loop *l, uint32_t i)
 tn_status cp_loop_emit(void *loop, const struct cp_output *out)
 {
 	struct cp_loop *l = loop;
-	void *s = out->door == CP_DOOR_LINK ? l->link : out->door == CP_DOOR_BUS ? l->bus : l->server;
+	struct watch *w = out->door == CP_DOOR_LINK ? &l->link : out->door == CP_DOOR_BUS ? &l->bus : &l->server;
 	if (out->door == CP_DOOR_CLIENT) {
 		if (out->peer >= l->client_cnt)
 			return TN_PEER_UNKNOWN;
-		tn_status st = l->clients[out->peer].dealer != NULL ? TN_OK : client_open(l, out->peer);
+		w = &l->clients[out->peer].dealer;
+		tn_status st = w->socket != NULL ? TN_OK : client_open(l, out->peer);
 		if (st != TN_OK)
 			return st;
-		s = l->clients[out->peer].dealer;
-	} else if (zmq_send(s, out->route->bytes, out->route->len, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0) {
-		return TN_PEER_DOWN; /* the asker is gone */
 	}
-	return zmq_send(s, out->bytes, out->len, ZMQ_DONTWAIT) >= 0 ? TN_OK : TN_AGAIN;
+	touch(l, w);
+	if (out->door != CP_DOOR_CLIENT &&
+	    zmq_send(w->socket, out->route->bytes, out->route->len, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)
+		return TN_PEER_DOWN; /* the asker is gone */
+	return zmq_send(w->socket, out->bytes, out->len, ZMQ_DONTWAIT) >= 0 ? TN_OK : TN_AGAIN;
 }
 
 /* ---- in ---- */
@@ -269,25 +356,27 @@ static void deliver(struct cp_loop *l, enum cp_door door, uint32_t peer, zmq_msg
 	cp_node_input(l->node, &in, tn_now_ns());
 }
 
-static void drain(struct cp_loop *l, void *s, enum cp_door door, uint32_t peer)
+/* True when there may be more. */
+static bool drain(struct cp_loop *l, void *s, enum cp_door door, uint32_t peer)
 {
 	for (int i = 0; i < DRAIN_MAX; i++) {
 		zmq_msg_t frames[2];
 		int n = receive(s, frames, 2);
 		if (n < 0)
-			return;
+			return false;
 		deliver(l, door, peer, frames, n);
 		for (int k = 0; k < TN_MIN(n, 2); k++)
 			zmq_msg_close(&frames[k]);
 	}
+	return true;
 }
 
 /* A monitor event is two frames: {event u16, value u32} in host order, and the endpoint. */
-static void drain_monitor(struct cp_loop *l, uint32_t i)
+static bool drain_monitor(struct cp_loop *l, struct watch *w)
 {
 	zmq_msg_t frames[2];
 	int n;
-	while (l->clients[i].monitor != NULL && (n = receive(l->clients[i].monitor, frames, 2)) >= 0) {
+	while (w->socket != NULL && (n = receive(w->socket, frames, 2)) >= 0) {
 		uint16_t event = 0;
 		if (zmq_msg_size(&frames[0]) >= sizeof event)
 			memcpy(&event, zmq_msg_data(&frames[0]), sizeof event);
@@ -295,36 +384,48 @@ static void drain_monitor(struct cp_loop *l, uint32_t i)
 			zmq_msg_close(&frames[k]);
 		bool denied = (event & (ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
 					ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL)) != 0;
-		cp_node_peer_trouble(l->node, i, denied ? TN_PEER_DENIED : TN_PEER_DOWN, tn_now_ns());
+		cp_node_peer_trouble(l->node, w->peer, denied ? TN_PEER_DENIED : TN_PEER_DOWN, tn_now_ns());
 	}
+	return false;
+}
+
+static bool serve(struct cp_loop *l, struct watch *w)
+{
+	switch (w->kind) {
+	case WATCH_ZAP: return cp_zap_serve(w->socket, l->config);
+	case WATCH_LINK: return drain(l, w->socket, CP_DOOR_LINK, CP_NO_PEER);
+	case WATCH_BUS: return drain(l, w->socket, CP_DOOR_BUS, CP_NO_PEER);
+	case WATCH_SERVER: return drain(l, w->socket, CP_DOOR_SERVER, CP_NO_PEER);
+	case WATCH_DEALER: return drain(l, w->socket, CP_DOOR_CLIENT, w->peer);
+	case WATCH_MONITOR: return drain_monitor(l, w);
+	}
+	return false;
 }
 
 void cp_loop_wait(struct cp_loop *l, int signal_fd, int timeout_ms)
 {
-	int n = 0;
-	void *const sockets[] = { l->zap, l->link, l->bus, l->server };
-	for (size_t i = 0; i < TN_ARRAY_LEN(sockets); i++)
-		l->items[n++] = (zmq_pollitem_t){ .socket = sockets[i], .events = ZMQ_POLLIN };
-	l->items[n++] = (zmq_pollitem_t){ .fd = signal_fd, .events = ZMQ_POLLIN };
-	for (uint32_t i = 0; i < l->client_cnt; i++) {
-		if (l->clients[i].dealer == NULL)
-			continue;
-		l->items[n++] = (zmq_pollitem_t){ .socket = l->clients[i].dealer, .events = ZMQ_POLLIN };
-		l->items[n++] = (zmq_pollitem_t){ .socket = l->clients[i].monitor, .events = ZMQ_POLLIN };
+	struct epoll_event evs[EVENTS_MAX];
+	if (signal_fd != l->signal_fd) {
+		struct epoll_event ev = { .events = EPOLLIN };
+		if (epoll_ctl(l->epoll, EPOLL_CTL_ADD, signal_fd, &ev) == 0)
+			l->signal_fd = signal_fd;
 	}
-	(void)zmq_poll(l->items, n, timeout_ms); /* EINTR is as good as a timeout */
+	/* EINTR is as good as a timeout. */
+	int n = epoll_wait(l->epoll, evs, EVENTS_MAX, tn_list_empty(&l->ready) ? timeout_ms : 0);
+	for (int i = 0; i < n; i++)
+		if (evs[i].data.ptr != NULL)
+			touch(l, evs[i].data.ptr);
 }
 
 void cp_loop_drain(struct cp_loop *l)
 {
-	cp_zap_serve(l->zap, l->config);
-	drain(l, l->link, CP_DOOR_LINK, CP_NO_PEER);
-	drain(l, l->bus, CP_DOOR_BUS, CP_NO_PEER);
-	drain(l, l->server, CP_DOOR_SERVER, CP_NO_PEER);
-	for (uint32_t i = 0; i < l->client_cnt; i++) {
-		if (l->clients[i].dealer == NULL)
-			continue;
-		drain(l, l->clients[i].dealer, CP_DOOR_CLIENT, i);
-		drain_monitor(l, i);
+	struct tn_list now;
+	/* Those that are touched meanwhile come in the next turn: each has its share of every turn. */
+	tn_list_init(&now);
+	tn_list_splice_back(&now, &l->ready);
+	for (struct tn_list *n; (n = tn_list_pop_front(&now)) != NULL;) {
+		struct watch *w = tn_list_entry(n, struct watch, ready);
+		if (serve(l, w))
+			touch(l, w);
 	}
 }

@@ -95,16 +95,19 @@ static bool receive(void *s, uint8_t route[FRAME_MAX + 1], size_t *route_len, st
 	return true;
 }
 
-void cp_zap_serve(void *socket, const struct tn_config *config)
+bool cp_zap_serve(void *socket, const struct tn_config *config)
 {
 	uint8_t route[FRAME_MAX + 1];
 	size_t route_len;
 	struct frames f;
-	for (int i = 0; i < 64 && receive(socket, route, &route_len, &f); i++) {
+	for (int i = 0; i < 64; i++) {
+		if (!receive(socket, route, &route_len, &f))
+			return false;
 		long peer = admit(&f, config);
 		if (peer < 0)
 			tn_log_warn("peer", "refused a control connection from %.*s: its key is not in peers",
 				    (int)f.len[Z_ADDRESS], (const char *)f.bytes[Z_ADDRESS]);
 		answer(socket, route, route_len, &f, peer);
 	}
+	return true;
 }

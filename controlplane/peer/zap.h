@@ -9,7 +9,8 @@
 
 /* Must be bound before any socket that wants authentication. */
 tn_status cp_zap_bind(void *zmq_context, void **socket_out);
-/* Answer what is waiting. Refusals are logged (rate limited) with the address, never with key material. */
-void cp_zap_serve(void *socket, const struct tn_config *config);
+/* Answer what is waiting; true: there may be more. Refusals are logged (rate limited) with the address, never with key
+ * material. */
+bool cp_zap_serve(void *socket, const struct tn_config *config);
 
 #endif
