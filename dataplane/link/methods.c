@@ -37,7 +37,9 @@ static void addresses_read(struct question *q, const json_t *list, struct dp_tic
 			                     DP_TICKET_ADDRS_MAX);
 			return;
 		}
-		t->addr_cnt++;
+		/* In the form in which accept(2) will show it: a dual-stack control socket says ::ffff:192.0.2.7. */
+		struct tn_addr *addr = &t->addrs[t->addr_cnt++];
+		(void)tn_addr_from_sockaddr((const struct sockaddr *)&addr->ss, addr->len, addr);
 	}
 }
 

@@ -417,9 +417,11 @@ static void tickets_and_questions_of_the_control_plane(void)
 	control_plane_up();
 	attach();
 	CU_ASSERT_EQUAL(ask("install_ticket", "{\"ticket\":\"" TICKET "\",\"peer\":\"b\",\"peer_id\":\"" PEER_ID
-	                                      "\",\"session\":\"" SESSION "\",\"addresses\":[\"127.0.0.1\",\"::1\"]}"), TN_OK);
+	                                      "\",\"session\":\"" SESSION "\",\"addresses\":[\"127.0.0.1\",\"::1\","
+	                                      "\"::ffff:192.0.2.7\"]}"), TN_OK);
 	CU_ASSERT_EQUAL(b.ctl.greet.tickets.used_end, 1);
-	CU_ASSERT_EQUAL(b.ctl.greet.tickets.entries[0].addr_cnt, 2);
+	CU_ASSERT_EQUAL(b.ctl.greet.tickets.entries[0].addr_cnt, 3);
+	CU_ASSERT_EQUAL(b.ctl.greet.tickets.entries[0].addrs[2].ss.ss_family, AF_INET); /* as accept(2) shows its lanes */
 	CU_ASSERT_EQUAL(ask("install_ticket", "{\"ticket\":\"" TICKET "\",\"peer\":\"b\",\"peer_id\":\"" PEER_ID
 	                                      "\",\"session\":\"" SESSION "\",\"addresses\":[]}"), TN_INVALID);
 	CU_ASSERT_EQUAL(ask("install_ticket", "{\"ticket\":\"xx\"}"), TN_INVALID);
