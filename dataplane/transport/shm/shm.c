@@ -11,6 +11,7 @@
 #include "common/metrics.h"
 #include "dataplane/segment/view.h"
 #include "dataplane/transport/shm/copy.h"
+#include "dataplane/transport/shm/heat.h"
 #include "dataplane/transport/transport.h"
 
 #define DONE_MAX 64u
@@ -19,7 +20,8 @@ struct shm {
 	struct dp_transport base;
 	struct tn_list small, large; /* dp_attempt.t_link */
 	uint64_t slice_bytes, nontemporal_min_bytes;
-	dp_copy_fn nontemporal;
+	dp_copy_fn cached, nontemporal;
+	struct dp_heat heat;
 	const struct tn_metrics *m;
 };
 
@@ -36,7 +38,9 @@ static tn_status shm_create(struct dp_worker *w, struct dp_transport **out)
 	tn_list_init(&s->large);
 	s->slice_bytes = tn_config_u64(cfg, TN_CFG_SHM_SLICE_BYTES);
 	s->nontemporal_min_bytes = tn_config_u64(cfg, TN_CFG_SHM_NONTEMPORAL_MIN_BYTES);
+	s->cached = dp_copy_cached();
 	s->nontemporal = dp_copy_nontemporal();
+	dp_heat_init(&s->heat, dp_copy_near_bytes(), s->nontemporal_min_bytes);
 	s->m = dp_worker_metrics(w);
 	*out = &s->base;
 	return TN_OK;
@@ -62,6 +66,28 @@ static tn_status refuse(struct dp_result *result, tn_status status, uint8_t reas
 	return status;
 }
 
+/* How the bytes of a copy in progress go; in dp_attempt.t_slices, which this transport has no other use for. */
+enum { WAY_SMALL, WAY_CACHED, WAY_NONTEMPORAL };
+
+/* Buffer `i` holds the first byte. Small ones stay in the caches for the reader, whatever it costs. */
+static uint32_t choose_way(struct shm *s, const struct dp_attempt *a, uint32_t i)
+{
+	const struct dp_segment *seg = a->segment;
+	uint64_t end = a->remote_off + a->bytes;
+	bool cached = true;
+	if (a->bytes < s->nontemporal_min_bytes)
+		return WAY_SMALL;
+	if (a->op == TN_OP_READ)
+		cached = dp_heat_touch(&s->heat, (uintptr_t)a->local, a->bytes);
+	for (; a->op == TN_OP_WRITE && i < seg->buffer_cnt && seg->buffers[i].segment_off < end; i++) {
+		const struct dp_buffer *b = &seg->buffers[i];
+		uint64_t from = TN_MAX(a->remote_off, b->segment_off) - b->segment_off;
+		uint64_t to = TN_MIN(end - b->segment_off, b->bytes);
+		cached = dp_heat_touch(&s->heat, (uintptr_t)b->base + from, to - from) && cached;
+	}
+	return cached ? WAY_CACHED : WAY_NONTEMPORAL;
+}
+
 /* Every buffer that the range touches must exist and grant the right: the segment may be newer than what was opened. */
 static tn_status shm_submit(struct dp_transport *t, struct dp_attempt *a, struct dp_result *result)
 {
@@ -71,11 +97,12 @@ static tn_status shm_submit(struct dp_transport *t, struct dp_attempt *a, struct
 	uint32_t i = dp_segment_buffer_at(seg, a->remote_off);
 	if (i == UINT32_MAX || a->remote_off > seg->bytes || a->bytes > seg->bytes - a->remote_off)
 		return refuse(result, TN_RANGE, TN_REASON_PROTOCOL);
-	for (; i < seg->buffer_cnt && seg->buffers[i].segment_off < a->remote_off + a->bytes; i++)
-		if (!(seg->buffers[i].rights & right))
+	for (uint32_t b = i; b < seg->buffer_cnt && seg->buffers[b].segment_off < a->remote_off + a->bytes; b++)
+		if (!(seg->buffers[b].rights & right))
 			return refuse(result, TN_PERMISSION, TN_REASON_PROTOCOL);
 	a->t_next = a->t_done = 0;
 	a->t_priv = NULL;
+	a->t_slices = choose_way(s, a, i);
 	tn_list_push_back(a->bytes <= s->slice_bytes ? &s->small : &s->large, &a->t_link);
 	return TN_OK;
 }
@@ -84,7 +111,7 @@ static tn_status shm_submit(struct dp_transport *t, struct dp_attempt *a, struct
 static void copy_slice(struct shm *s, struct dp_attempt *a, uint64_t bytes)
 {
 	const struct dp_segment *seg = a->segment;
-	dp_copy_fn copy = a->bytes >= s->nontemporal_min_bytes ? s->nontemporal : NULL;
+	dp_copy_fn copy = a->t_slices == WAY_NONTEMPORAL ? s->nontemporal : s->cached;
 	uint64_t end = a->t_done + TN_MIN(bytes, a->bytes - a->t_done);
 	uint32_t i = dp_segment_buffer_at(seg, a->remote_off + a->t_done);
 	while (a->t_done < end) {
@@ -98,12 +125,13 @@ static void copy_slice(struct shm *s, struct dp_attempt *a, uint64_t bytes)
 			memmove(dst, src, n / 2);
 			TN_HOOK(dp_shm_half);
 		}
-		if (copy && dst != src)
+		if (a->t_slices != WAY_SMALL && dst != src)
 			copy(dst, src, n);
 		else
 			memmove(dst, src, n); /* an application may name the same memory on both sides */
 		a->t_done += n;
 	}
+	dp_heat_moved(&s->heat, a->t_done - a->t_next);
 	a->t_next = a->t_done;
 }
 

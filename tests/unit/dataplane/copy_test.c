@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The non-temporal copy: every alignment and length around its block sizes, and nothing outside. */
+ * The copies of large blocks: every alignment and length around its block sizes, and nothing outside. */
 #include "dataplane/transport/shm/copy.h"
 
 #include <stdint.h>
@@ -9,11 +9,9 @@
 
 #define MAX 1200u
 
-static void test_all_alignments(void)
+static void all_alignments(dp_copy_fn copy)
 {
 	static uint8_t src[MAX + 512], dst[MAX + 512], want[MAX + 512];
-	dp_copy_fn copy = dp_copy_nontemporal();
-	CU_ASSERT_PTR_NOT_NULL(dp_copy_nontemporal_name());
 	for (size_t i = 0; i < sizeof src; i++)
 		src[i] = (uint8_t)(i * 31 + 7);
 	for (size_t soff = 0; soff < 66; soff += 13) {
@@ -29,4 +27,16 @@ static void test_all_alignments(void)
 	}
 }
 
-TN_TEST_MAIN("copy", { "every alignment and length", test_all_alignments }, )
+static void test_nontemporal(void)
+{
+	CU_ASSERT_PTR_NOT_NULL(dp_copy_nontemporal_name());
+	all_alignments(dp_copy_nontemporal());
+}
+
+static void test_cached(void)
+{
+	CU_ASSERT_TRUE(dp_copy_near_bytes() > 0);
+	all_alignments(dp_copy_cached());
+}
+
+TN_TEST_MAIN("copy", { "past the caches", test_nontemporal }, { "through the caches", test_cached }, )
