@@ -12,9 +12,9 @@
 #include "dataplane/link/wire.h"
 #include "dataplane/segment/local.h"
 
-#define ATTACH_NS UINT64_C(2000000000)
+#define ATTACH_NS UINT64_C(1000000000)
 #define HEARTBEAT_NS UINT64_C(5000000000) /* longest wait for the answer */
-#define CHANGE_NS UINT64_C(5000000000)
+#define CHANGE_NS UINT64_C(1000000000) /* the other end is on this host: silence means it was replaced */
 #define BACKOFF_FIRST_NS UINT64_C(100000000)
 #define BACKOFF_MAX_NS UINT64_C(2000000000)
 #define CHUNK_SEGMENTS 64u

@@ -49,6 +49,11 @@ static bool set_options(const struct tcp_provider *p, int fd, int family, bool c
 {
 	(void)set_congestion(p, fd); /* its availability was checked at start */
 	(void)set_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)p->user_timeout_ms);
+	/* A lane that only waits for an answer sends nothing, so it would never meet the reset of a host that was replaced
+	 * behind a silent network: a probe a second does. USER_TIMEOUT decides when silence is death. */
+	(void)set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	(void)set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, 1);
+	(void)set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, 1);
 	if (p->send_bytes > 0)
 		(void)set_int(fd, SOL_SOCKET, SO_SNDBUF, p->send_bytes);
 	if (p->recv_bytes > 0)
