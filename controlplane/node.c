@@ -46,6 +46,7 @@ tn_status cp_node_new(const struct cp_node_cfg *cfg, struct cp_node **out)
 	node->metrics = cfg->metrics;
 	tn_rand_seed(&node->rand, cfg->seed);
 	tn_list_init(&node->opens);
+	node->opens_next_ns = UINT64_MAX;
 	snprintf(node->name, sizeof node->name, "%s", tn_config_str(node->config, TN_CFG_HOST_NAME));
 	node->exchange = cp_exchange_new(node, CALLS_MAX);
 	node->local = cp_local_new();

@@ -120,6 +120,8 @@ struct cp_node {
 	uint32_t peer_cnt;
 	struct tn_list opens;          /* struct cp_open: link opens that wait for a descriptor or a ticket */
 	uint32_t open_cnt;
+	uint64_t opens_next_ns;        /* none of them is due before: a bound that a tick makes exact */
+	bool opens_busy, opens_missed; /* one is being advanced; something was heard meanwhile */
 	uint64_t datagrams_dropped;
 	uint64_t messages_refused;     /* malformed or not allowed */
 	bool stopping;
@@ -185,7 +187,8 @@ json_t *cp_peer_json(const struct cp_peer *peer);
 /* link/open.c */
 void cp_open_start(struct cp_node *node, const struct cp_request *rq);
 void cp_peer_refresh_start(struct cp_node *node, const struct cp_request *rq);
-void cp_opens_advance(struct cp_node *node);
+/* Of this peer; of this segment only, unless name is NULL. */
+void cp_opens_advance(struct cp_node *node, uint32_t peer, const char *name);
 void cp_opens_tick(struct cp_node *node);
 void cp_opens_drop(struct cp_node *node);
 uint64_t cp_opens_next_ns(const struct cp_node *node);

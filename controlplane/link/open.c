@@ -14,6 +14,7 @@
 #include "controlplane/segment/remote.h"
 
 #define OPENS_MAX 8192u
+#define MISSED_ROUNDS 4
 
 struct cp_open {
 	struct tn_list link;
@@ -55,6 +56,7 @@ static bool wait_or_fail(struct cp_node *node, struct cp_open *op, tn_status s, 
 {
 	if (worth_waiting(op, s) && retry_ns < op->deadline_ns) {
 		op->retry_ns = retry_ns;
+		node->opens_next_ns = TN_MIN(node->opens_next_ns, retry_ns);
 		return false;
 	}
 	finish_failed(node, op, s == TN_TIMEOUT || s == TN_DATAPLANE_DOWN ? TN_PEER_DOWN : s, detail);
@@ -90,20 +92,55 @@ static bool advance(struct cp_node *node, struct cp_open *op)
 	return true;
 }
 
+/* Asking may be answered at once (no room for a call, no socket), and answers advance the opens that wait for them: not
+ * from inside another one's advance, which may be of the same open. They are remembered for its end. */
+static void advance_alone(struct cp_node *node, struct cp_open *op)
+{
+	node->opens_busy = true;
+	(void)advance(node, op);
+	node->opens_busy = false;
+}
+
+static struct cp_open *rotate(struct cp_node *node)
+{
+	struct tn_list *n = tn_list_pop_front(&node->opens);
+	if (n == NULL)
+		return NULL;
+	tn_list_push_back(&node->opens, n);
+	return tn_list_entry(n, struct cp_open, link);
+}
+
+static bool waits_for(const struct cp_open *op, uint32_t peer, const char *name)
+{
+	return op->peer->index == peer && (name == NULL || strcmp(op->name, name) == 0);
+}
+
+/* Somebody was told of something while another one was advanced. What never settles goes on in the next tick. */
+static void advance_missed(struct cp_node *node)
+{
+	struct cp_open *op;
+	for (int round = 0; node->opens_missed && round < MISSED_ROUNDS; round++) {
+		node->opens_missed = false;
+		for (uint32_t left = node->open_cnt; left > 0 && (op = rotate(node)) != NULL; left--)
+			advance_alone(node, op);
+	}
+	if (node->opens_missed)
+		node->opens_next_ns = node->now_ns;
+}
+
 /* A descriptor and a ticket that name different incarnations settle by asking again: a ticket answer drops descriptors
  * of other sessions, a newer descriptor asks for a new ticket. */
-void cp_opens_advance(struct cp_node *node)
+void cp_opens_advance(struct cp_node *node, uint32_t peer, const char *name)
 {
-	bool again = true;
-	while (again) { /* finishing one may end a call synchronously and change the list: start over */
-		again = false;
-		tn_list_foreach(n, &node->opens) {
-			if (advance(node, tn_list_entry(n, struct cp_open, link))) {
-				again = true;
-				break;
-			}
-		}
+	struct cp_open *op;
+	if (node->opens_busy) {
+		node->opens_missed = true;
+		return;
 	}
+	for (uint32_t left = node->open_cnt; left > 0 && (op = rotate(node)) != NULL; left--)
+		if (waits_for(op, peer, name))
+			advance_alone(node, op);
+	advance_missed(node);
 }
 
 static struct cp_open *open_new(struct cp_node *node, const struct cp_request *rq)
@@ -124,7 +161,9 @@ static void enqueue(struct cp_node *node, struct cp_open *op, struct cp_peer *pe
 	op->peer = peer;
 	tn_list_push_back(&node->opens, &op->link);
 	node->open_cnt++;
-	(void)advance(node, op);
+	node->opens_next_ns = TN_MIN(node->opens_next_ns, op->deadline_ns);
+	advance_alone(node, op);
+	advance_missed(node);
 }
 
 void cp_open_start(struct cp_node *node, const struct cp_request *rq)
@@ -178,37 +217,33 @@ void cp_peer_refresh_start(struct cp_node *node, const struct cp_request *rq)
 	enqueue(node, op, p);
 }
 
+static void tick_one(struct cp_node *node, struct cp_open *op)
+{
+	if (node->now_ns >= op->deadline_ns) {
+		finish_failed(node, op, TN_PEER_DOWN, "the peer did not answer in time");
+		return;
+	}
+	node->opens_next_ns = TN_MIN(node->opens_next_ns, op->deadline_ns);
+	if (node->now_ns >= op->retry_ns)
+		advance_alone(node, op); /* sets when to look again */
+	else
+		node->opens_next_ns = TN_MIN(node->opens_next_ns, op->retry_ns);
+}
+
 void cp_opens_tick(struct cp_node *node)
 {
-	bool again = true;
-	while (again) {
-		again = false;
-		tn_list_foreach(n, &node->opens) {
-			struct cp_open *op = tn_list_entry(n, struct cp_open, link);
-			bool done = false;
-			if (node->now_ns >= op->deadline_ns) {
-				finish_failed(node, op, TN_PEER_DOWN, "the peer did not answer in time");
-				done = true;
-			} else if (node->now_ns >= op->retry_ns) {
-				done = advance(node, op);
-			}
-			if (done) {
-				again = true;
-				break;
-			}
-		}
-	}
+	struct cp_open *op;
+	if (node->now_ns < node->opens_next_ns)
+		return;
+	node->opens_next_ns = UINT64_MAX;
+	for (uint32_t left = node->open_cnt; left > 0 && (op = rotate(node)) != NULL; left--)
+		tick_one(node, op);
+	advance_missed(node);
 }
 
 uint64_t cp_opens_next_ns(const struct cp_node *node)
 {
-	uint64_t next = UINT64_MAX;
-	tn_list_foreach(n, (struct tn_list *)(uintptr_t)&node->opens) {
-		const struct cp_open *op = tn_list_entry(n, struct cp_open, link);
-		uint64_t t = TN_MIN(op->deadline_ns, op->retry_ns);
-		next = TN_MIN(next, t);
-	}
-	return next;
+	return node->opens_next_ns;
 }
 
 void cp_opens_drop(struct cp_node *node)

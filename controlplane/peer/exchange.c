@@ -29,6 +29,7 @@ struct cp_exchange {
 	struct cp_call *calls;
 	uint32_t outstanding;
 	uint64_t next_id;
+	uint64_t next_ns; /* nothing is due before: a bound that a tick makes exact */
 };
 
 struct cp_exchange *cp_exchange_new(struct cp_node *node, uint32_t calls_max)
@@ -38,6 +39,7 @@ struct cp_exchange *cp_exchange_new(struct cp_node *node, uint32_t calls_max)
 		return NULL;
 	x->node = node;
 	x->next_id = 1;
+	x->next_ns = UINT64_MAX;
 	tn_list_init(&x->active);
 	tn_list_init(&x->free);
 	x->calls = calloc(calls_max, sizeof *x->calls);
@@ -100,11 +102,17 @@ static void call_end(struct cp_exchange *x, struct cp_call *c, tn_status status,
 	json_decref(opts.body);
 }
 
+static uint64_t due_ns(const struct cp_call *c)
+{
+	return TN_MIN(c->opts.deadline_ns, c->resend_ns);
+}
+
 /* Hand one attempt to the socket. A refusal there ends the attempt at once; the next one is tried at its time. */
 static tn_status attempt_start(struct cp_exchange *x, struct cp_call *c, uint64_t now_ns)
 {
 	uint64_t left = c->opts.deadline_ns - now_ns;
 	c->resend_ns = c->attempts_left > 1 ? now_ns + left / c->attempts_left : UINT64_MAX;
+	x->next_ns = TN_MIN(x->next_ns, due_ns(c));
 	c->attempts_left--;
 	c->attempt_ns = now_ns;
 	c->attempt++;
@@ -153,60 +161,56 @@ void cp_exchange_reply(struct cp_exchange *x, uint32_t target, uint64_t id, tn_s
 	call_end(x, c, status, detail, body);
 }
 
+/* Whoever is told that a call is over may start new calls and so change the list: those that were there are taken from
+ * its front one by one, and put back at its end as long as they live. */
+static struct cp_call *rotate(struct cp_exchange *x)
+{
+	struct tn_list *n = tn_list_pop_front(&x->active);
+	if (n == NULL)
+		return NULL;
+	tn_list_push_back(&x->active, n);
+	return tn_list_entry(n, struct cp_call, link);
+}
+
 void cp_exchange_drop(struct cp_exchange *x, uint32_t target, tn_status status, const char *detail)
 {
-	/* done() may start new calls: take the victims out first by walking until none is left */
-	for (;;) {
-		struct cp_call *victim = NULL;
-		tn_list_foreach(n, &x->active) {
-			struct cp_call *c = tn_list_entry(n, struct cp_call, link);
-			if (c->opts.target == target && c->start_ns <= x->node->now_ns && victim == NULL)
-				victim = c;
-		}
-		if (victim == NULL)
-			return;
-		attempt_end(x, victim, outcome_of(status), x->node->now_ns);
-		call_end(x, victim, status, detail, NULL);
+	uint64_t newer_id = x->next_id;
+	struct cp_call *c;
+	for (uint32_t left = x->outstanding; left > 0 && (c = rotate(x)) != NULL; left--) {
+		if (c->opts.target != target || c->id >= newer_id)
+			continue;
+		attempt_end(x, c, outcome_of(status), x->node->now_ns);
+		call_end(x, c, status, detail, NULL);
 	}
 }
 
-static bool tick_one(struct cp_exchange *x, struct cp_call *c, uint64_t now_ns)
+static void tick_one(struct cp_exchange *x, struct cp_call *c, uint64_t now_ns)
 {
 	if (now_ns >= c->opts.deadline_ns) {
 		attempt_end(x, c, TN_RPC_OUTCOME_TIMEOUT, now_ns);
 		call_end(x, c, TN_TIMEOUT, "no answer within the deadline", NULL);
-		return true;
+		return;
 	}
 	if (now_ns >= c->resend_ns) {
 		attempt_end(x, c, TN_RPC_OUTCOME_TIMEOUT, now_ns);
 		(void)attempt_start(x, c, now_ns); /* a refusal waits for the next attempt or the deadline */
 	}
-	return false;
+	x->next_ns = TN_MIN(x->next_ns, due_ns(c));
 }
 
 void cp_exchange_tick(struct cp_exchange *x, uint64_t now_ns)
 {
-	bool again = true;
-	while (again) { /* restart after each done(): it may have changed the list */
-		again = false;
-		tn_list_foreach(n, &x->active) {
-			if (tick_one(x, tn_list_entry(n, struct cp_call, link), now_ns)) {
-				again = true;
-				break;
-			}
-		}
-	}
+	struct cp_call *c;
+	if (now_ns < x->next_ns)
+		return;
+	x->next_ns = UINT64_MAX;
+	for (uint32_t left = x->outstanding; left > 0 && (c = rotate(x)) != NULL; left--)
+		tick_one(x, c, now_ns);
 }
 
 uint64_t cp_exchange_next_ns(const struct cp_exchange *x)
 {
-	uint64_t next = UINT64_MAX;
-	tn_list_foreach(n, (struct tn_list *)(uintptr_t)&x->active) {
-		const struct cp_call *c = tn_list_entry(n, struct cp_call, link);
-		uint64_t t = TN_MIN(c->opts.deadline_ns, c->resend_ns);
-		next = TN_MIN(next, t);
-	}
-	return next;
+	return x->next_ns;
 }
 
 uint32_t cp_exchange_outstanding(const struct cp_exchange *x)

@@ -72,7 +72,7 @@ static void on_ticket(struct cp_node *node, void *ctx, tn_status status, const c
 		p->backoff_ns = p->backoff_ns == 0 ? BACKOFF_MIN_NS : TN_MIN(p->backoff_ns * 2, BACKOFF_MAX_NS);
 		p->retry_ns = node->now_ns + p->backoff_ns + tn_rand_below(&node->rand, p->backoff_ns / 4 + 1);
 	}
-	cp_opens_advance(node);
+	cp_opens_advance(node, p->index, NULL);
 }
 
 /* Where our lanes come from, so that the receiver can bind the ticket: what the config says peers see of us. */

@@ -177,7 +177,7 @@ static void on_fetched(struct cp_node *node, void *ctx, tn_status status, const 
 		e->backoff_ns = e->backoff_ns == 0 ? base : TN_MIN(e->backoff_ns * 2, max);
 		e->retry_ns = node->now_ns + e->backoff_ns + tn_rand_below(&node->rand, e->backoff_ns / 4 + 1);
 	}
-	cp_opens_advance(node);
+	cp_opens_advance(node, f.peer, f.name);
 }
 
 static void fetch(struct cp_node *node, struct cp_remote_entry *e)

@@ -405,6 +405,77 @@ static void attempts_are_calls_plus_retries(void)
 	net_free(n);
 }
 
+static void ignore_answer(struct cp_node *node, void *ctx, tn_status status, const char *detail, const json_t *body)
+{
+	(void)node, (void)status, (void)detail, (void)body;
+	++*(unsigned *)ctx;
+}
+
+static void fill_calls(struct net *n, uint32_t cnt, unsigned *ended)
+{
+	for (uint32_t i = 0; i < cnt; i++)
+		cp_exchange_call(n->host[A].node->exchange,
+				 &(struct cp_call_opts){ .target = 0, .type = "probe", .method = TN_RPC_METHOD_PROBE,
+							 .body = json_object(), .attempts = 1 + i % 3, .done = ignore_answer,
+							 .deadline_ns = n->now_ns + TN_NS_PER_S, .ctx = ended },
+				 n->now_ns);
+}
+
+/* How many replies to requests at A there are, by one status. */
+static unsigned replies(struct net *n, tn_status status)
+{
+	struct tn_message m;
+	unsigned cnt = 0;
+	while (net_link_take(n, A, &m)) {
+		cnt += m.reply && m.status == status;
+		tn_message_clear(&m);
+	}
+	return cnt;
+}
+
+/* Refused from inside its own question: it is answered once, and so are those that wait for the same name. */
+static void no_room_for_a_call(void)
+{
+	struct net *n = pair();
+	unsigned ended = 0;
+	fill_calls(n, 8192, &ended);
+	CU_ASSERT_EQUAL(ended, 0);
+	for (uint64_t id = 1; id <= 3; id++)
+		net_link_say(n, A, "open", id, false, TN_OK, json_pack("{s:s}", "ref", "b/kv"));
+	CU_ASSERT_EQUAL(replies(n, TN_LIMIT), 3);
+	CU_ASSERT_EQUAL(n->host[A].node->open_cnt, 0);
+	net_pass(n, 2 * TN_NS_PER_S);
+	CU_ASSERT_EQUAL(ended, 8192);
+	CU_ASSERT_EQUAL(cp_exchange_outstanding(n->host[A].node->exchange), 0);
+	net_pass(n, 4 * TN_NS_PER_S); /* what was refused is remembered for a while */
+	ask_open(n, 9, "b/kv");
+	net_install(n, B);
+	CU_ASSERT_EQUAL(replies(n, TN_OK), 1);
+	net_free(n);
+}
+
+/* All that are outstanding end at once, each once. */
+static void thousands_end_at_once(void)
+{
+	struct net *n = pair();
+	unsigned ended = 0;
+	char ref[32];
+	for (unsigned i = 0; i < 4000; i++) {
+		snprintf(ref, sizeof ref, "b/s-%u", i);
+		net_link_say(n, A, "open", 100 + i, false, TN_OK, json_pack("{s:s}", "ref", ref));
+	}
+	fill_calls(n, 4000, &ended);
+	CU_ASSERT_EQUAL(n->host[A].node->open_cnt, 4000);
+	CU_ASSERT_EQUAL(cp_exchange_outstanding(n->host[A].node->exchange), 8000);
+	CU_ASSERT_TRUE(cp_node_next_ns(n->host[A].node) <= n->now_ns + TN_NS_PER_S);
+	cp_node_peer_trouble(n->host[A].node, 0, TN_PEER_DENIED, n->now_ns);
+	CU_ASSERT_EQUAL(ended, 4000);
+	CU_ASSERT_EQUAL(cp_exchange_outstanding(n->host[A].node->exchange), 0);
+	CU_ASSERT_EQUAL(replies(n, TN_PEER_DENIED), 4000);
+	CU_ASSERT_EQUAL(n->host[A].node->open_cnt, 0);
+	net_free(n);
+}
+
 TN_TEST_MAIN("controlplane/node",
 	{ "open gives descriptor and ticket", open_gives_descriptor_and_ticket },
 	{ "fetch is single flight", fetch_is_single_flight },
@@ -420,4 +491,6 @@ TN_TEST_MAIN("controlplane/node",
 	{ "bus answers without a data plane", bus_answers_without_a_data_plane },
 	{ "bus never shows registrations", bus_never_shows_registrations },
 	{ "garbage does no harm", garbage_does_no_harm },
-	{ "attempts are calls plus retries", attempts_are_calls_plus_retries })
+	{ "attempts are calls plus retries", attempts_are_calls_plus_retries },
+	{ "no room for a call", no_room_for_a_call },
+	{ "thousands end at once", thousands_end_at_once })
