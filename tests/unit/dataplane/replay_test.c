@@ -62,7 +62,8 @@ static void test_law_table(void)
 static void test_failover(void)
 {
 	struct rig g;
-	rig_open(&g, NULL, 0, script_both);
+	static const char *const sets[] = { "retry/max_attempts=4" };
+	rig_open(&g, sets, 1, script_both);
 	struct dp_remote *r = script_open_remote(&g, 1);
 	struct script_step step = down(true, false);
 	script_set(&script_rdma, &step, 1);
