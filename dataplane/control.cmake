@@ -13,6 +13,7 @@ add_library(tent_dp_control STATIC
 	ingress/ticket.c
 	link/attach.c
 	link/codec.c
+	link/explain.c
 	link/link.c
 	link/load.c
 	link/methods.c
@@ -23,13 +24,12 @@ add_library(tent_dp_control STATIC
 	segment/map.c
 	segment/names.c
 	segment/peer.c
-	segment/populate.c
 	segment/remote.c
 	segment/secret.c
 )
 add_library(tent::dp_control ALIAS tent_dp_control)
 target_link_libraries(tent_dp_control
-	PUBLIC tent_flags tent_common tent_shm_ring tent_dp_stream
+	PUBLIC tent_flags tent_common tent_shm_ring tent_dp_stream tent_dp_policy
 	PRIVATE PkgConfig::ZMQ PkgConfig::JANSSON)
 
 # The executable needs the worker (tent_dp_core); it is built once that library has one.

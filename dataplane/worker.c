@@ -474,6 +474,15 @@ void dp_worker_load_add(const struct dp_worker *w, uint32_t peer_index, struct d
 	dp_load_add(&w->loads, peer_index, sum);
 }
 
+bool dp_worker_path_info(const struct dp_worker *w, enum tn_transport kind, uint32_t peer_index, struct dp_path_info *out)
+{
+	const struct dp_transport *t = w->selector.by_kind[kind]; /* set before the thread started, constant since */
+	if (!t || !t->ops->path_info)
+		return false;
+	t->ops->path_info(t, peer_index, out);
+	return true;
+}
+
 tn_status dp_worker_tell(struct dp_worker *w, const struct dp_evt *evt)
 {
 	struct dp_evt e = *evt;

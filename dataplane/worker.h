@@ -10,6 +10,7 @@
 #include "shm-ring/abi.h"
 
 struct dp_load_sum;
+struct dp_path_info;
 struct dp_transport_ops;
 struct dp_worker;
 struct shr_tele;
@@ -59,5 +60,8 @@ int dp_worker_event_fd(const struct dp_worker *w);    /* eventfd: readable when 
 
 /* What this worker has done for a target (UINT32_MAX: this host), added to *sum. Control thread, at any time. */
 void dp_worker_load_add(const struct dp_worker *w, uint32_t peer_index, struct dp_load_sum *sum);
+/* How the way to a peer over this kind looks from this worker. False: it has no such transport, or one without
+ * connections. Control thread, at any time. */
+bool dp_worker_path_info(const struct dp_worker *w, enum tn_transport kind, uint32_t peer_index, struct dp_path_info *out);
 
 #endif

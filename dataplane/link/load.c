@@ -4,6 +4,7 @@
 #include "common/clock.h"
 #include "dataplane/link/wire.h"
 #include "dataplane/stats/load.h"
+#include "dataplane/transport/path_info.h"
 
 #define PAGE_MAX 64u
 
@@ -61,9 +62,13 @@ tn_status dp_link_peer_load(const struct dp_control *ctl, struct tn_json_in *in,
 	for (uint32_t i = first; i < ctl->peers.cnt && i - first < count; i++) {
 		const struct dp_peer_slot *slot = ctl->peers.slots[i];
 		json_t *j = load_json(ctl, slot->index);
+		struct dp_path_info path;
 		uint32_t lanes = 0;
-		for (uint32_t kind = 0; kind < TN_TRANSPORT_CNT; kind++)
-			lanes += slot->lanes_up[kind];
+		for (uint32_t w = 0; w < ctl->crew.cnt; w++)
+			for (unsigned kind = 0; kind < TN_TRANSPORT_CNT; kind++)
+				if (dp_worker_path_info(ctl->crew.members[w].worker, (enum tn_transport)kind,
+							slot->index, &path))
+					lanes += path.lanes;
 		(void)tn_json_put_str(j, "name", slot->name);
 		(void)tn_json_put_u64(j, "lanes", lanes);
 		(void)tn_json_put_u64(j, "lanes_in", tn_load_relaxed32(&slot->conn_cnt));

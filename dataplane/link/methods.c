@@ -271,6 +271,11 @@ static tn_status on_peer_load(struct question *q)
 	return dp_link_peer_load(q->ctl, &q->in, &q->answer);
 }
 
+static tn_status on_explain(struct question *q)
+{
+	return dp_link_explain(q->ctl, &q->in, &q->answer);
+}
+
 /* ---- life ---- */
 
 /* One value of the body as --set has it; NULL when it is no scalar or memory is short. */
@@ -328,6 +333,7 @@ static const struct method { const char *type; tn_status (*fn)(struct question *
 	{ "datagram", on_datagram },
 	{ "status", on_status },
 	{ "peer_load", on_peer_load },
+	{ "explain", on_explain },
 	{ "tune", on_tune },
 	{ "shutdown", on_shutdown },
 };

@@ -49,6 +49,9 @@ void dp_link_attach_fini(struct dp_link *l);
 /* methods.c: a request of the control plane; answers it. */
 void dp_link_request(struct dp_link *l, const struct tn_message *m);
 
+/* explain.c: "explain". Fills *answer_out (new reference). */
+tn_status dp_link_explain(struct dp_control *ctl, struct tn_json_in *in, json_t **answer_out);
+
 /* load.c: "peer_load". Fills *answer_out (new reference). */
 tn_status dp_link_peer_load(const struct dp_control *ctl, struct tn_json_in *in, json_t **answer_out);
 

@@ -35,7 +35,7 @@ static const struct tn_config_policy *find(const struct tn_config *cfg, const st
 struct dp_policy_answer dp_policy_order(const struct tn_config *cfg, const struct dp_policy_query *q)
 {
 	const struct tn_config_policy *p = find(cfg, q);
-	struct dp_policy_answer a = { .miss = !p && (q->policy != 0 || tn_config_policy_cnt(cfg) != 0) };
+	struct dp_policy_answer a = { .matched = p, .miss = !p && (q->policy != 0 || tn_config_policy_cnt(cfg) != 0) };
 	const uint8_t *kinds = p ? p->transports : q->local ? default_local : default_remote;
 	unsigned cnt = p ? p->transport_cnt : q->local ? TN_ARRAY_LEN(default_local) : TN_ARRAY_LEN(default_remote);
 	for (unsigned i = 0; i < cnt; i++)

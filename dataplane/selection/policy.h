@@ -19,6 +19,7 @@ struct dp_policy_query {
 struct dp_policy_answer {
 	uint8_t kinds[TN_TRANSPORT_CNT]; /* enum tn_transport, best first */
 	uint8_t cnt;
+	const struct tn_config_policy *matched; /* NULL: the default order */
 	bool miss;         /* policies exist (or one was named) but none matched: the default order was taken */
 };
 

@@ -13,6 +13,7 @@
 struct dp_worker;
 struct dp_hello;
 struct dp_note_in;
+struct dp_path_info;
 struct dp_transport;
 
 enum dp_reach { /* can this transport serve this target now? */
@@ -52,6 +53,8 @@ struct dp_transport_ops {
 	void (*note_verdict)(struct dp_transport *t, uint64_t token, tn_status verdict);
 	tn_status (*datagram_send)(struct dp_transport *t, uint32_t peer_index, const void *bytes, uint32_t len);
 	uint32_t (*lane_cnt)(const struct dp_transport *t, uint32_t peer_index);
+	/* How the way to a peer looks. The one call that comes from the control thread: it reads atomic words only. */
+	void (*path_info)(const struct dp_transport *t, uint32_t peer_index, struct dp_path_info *out);
 };
 
 struct dp_transport {

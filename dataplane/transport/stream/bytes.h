@@ -19,6 +19,7 @@ struct dp_bytes { /* one connection; embedded in its lane */
 	struct dp_pollable poll;  /* poll.ready is set by the lane before connect or adopt; poll.fd is the provider's */
 	struct dp_worker *worker;
 	void *conn;               /* the provider's own */
+	int os_error;             /* errno behind its last failure; 0 = none */
 };
 
 struct dp_bytes_info { uint64_t retrans_total, srtt_ns; uint32_t cwnd_segments; };

@@ -101,6 +101,7 @@ struct dp_lane {
 	bool control, readable, writable, hangup;
 	bool greeted;                /* HELLO was accepted */
 	uint16_t index;              /* lane number within the path */
+	uint32_t endpoint;           /* client: which of the peer's addresses it connects to */
 	uint32_t epoch;
 	uint32_t frame_bytes;        /* agreed bound of READ and WRITE */
 	struct dp_path *path;        /* client */

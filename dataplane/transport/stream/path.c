@@ -62,6 +62,7 @@ static void ask_refresh(struct dp_path *p, tn_status why, bool hold)
 	}
 	if (p->hold && s->base.up)
 		dp_stream_timer(s, p->refresh_ns);
+	dp_path_board(p);
 }
 
 static void told_up(struct dp_path *p)
@@ -70,6 +71,7 @@ static void told_up(struct dp_path *p)
 	if (up == p->up || !p->stream->base.up) /* not while the transport is taken down */
 		return;
 	p->up = up;
+	dp_path_board_since(p);
 	dp_worker_lane_state(p->stream->base.worker, p->stream->base.ops->kind, p->peer_index, up);
 }
 
@@ -98,6 +100,7 @@ static void connect_failed(struct dp_path *p, tn_status status)
 			ask_refresh(p, TN_PATH_DOWN, false);
 	}
 	dp_path_dirty(p);
+	dp_path_board(p);
 }
 
 static void open_lane(struct dp_path *p, bool control, uint64_t now_ns)
@@ -112,16 +115,18 @@ static void open_lane(struct dp_path *p, bool control, uint64_t now_ns)
 	while (!control && p->lanes[index] != NULL)
 		index++;
 	l->path = p;
+	l->endpoint = p->endpoint % p->endpoint_cnt;
 	l->control = control;
 	l->index = control ? DP_HELLO_LANE_CONTROL : (uint16_t)index;
 	l->epoch = p->epoch;
 	l->limit_ns = now_ns + s->cfg.connect_timeout_ns;
 	dp_stream_timer(s, l->limit_ns);
-	tn_status st = s->bytes->connect(s->provider, &l->bytes, &p->endpoints[p->endpoint % p->endpoint_cnt], control);
+	tn_status st = s->bytes->connect(s->provider, &l->bytes, &p->endpoints[l->endpoint], control);
 	if (st != TN_OK) {
 		dp_lane_move(l, DP_LANE_CLOSED);
 		dp_account_connections(s, -1);
 		dp_account_event(s, TN_OP_WRITE, TN_STREAM_EVENT_CONNECT_ERROR);
+		dp_path_board_outcome(p, l->endpoint, st, l->bytes.os_error);
 		dp_stream_lane_put(l);
 		connect_failed(p, st);
 		return;
@@ -134,6 +139,7 @@ static void open_lane(struct dp_path *p, bool control, uint64_t now_ns)
 		p->open_cnt++;
 		p->want_more = false;
 	}
+	dp_path_board(p);
 }
 
 void dp_path_connect(struct dp_path *p, uint64_t now_ns)
@@ -231,6 +237,8 @@ enum dp_frame_error dp_path_answer(struct dp_lane *l, const uint8_t *bytes)
 	TN_HOOK(dp_lane_ready);
 	if (l->epoch == p->epoch)
 		dp_client_fenced(p);
+	dp_path_board_outcome(p, l->endpoint, TN_OK, 0);
+	dp_path_board(p);
 	dp_path_dirty(p);
 	return DP_FRAME_OK;
 }
@@ -291,6 +299,8 @@ void dp_path_closed(struct dp_lane *l, tn_status status, enum dp_frame_error err
 		dp_account_event(s, l->ops[l->head & (DP_LANE_OPS - 1)].op == DP_FRAME_READ ? TN_OP_READ : TN_OP_WRITE,
 		                 TN_STREAM_EVENT_PEER_CLOSED);
 	bool doubt = take_out(l, status);
+	if (!retired && !p->breaking)
+		dp_path_board_outcome(p, l->endpoint, status, l->bytes.os_error);
 	if (!greeted) {
 		dp_account_event(s, TN_OP_WRITE, TN_STREAM_EVENT_CONNECT_ERROR);
 		if (!p->breaking)
@@ -302,6 +312,7 @@ void dp_path_closed(struct dp_lane *l, tn_status status, enum dp_frame_error err
 	told_up(p);
 	if (doubt && !p->breaking)
 		break_path(p, status);
+	dp_path_board(p);
 	if (!retired)
 		dp_path_dirty(p);
 }
@@ -327,9 +338,11 @@ void dp_stream_peer_set(struct dp_transport *t, const struct dp_peer *peer)
 	if (restarted && !tn_id128_is_zero(&peer->session))
 		dp_client_fenced(p); /* a new incarnation: the old one is dead, nothing of it can land any more */
 	if (news) {
+		dp_path_board_clear(p);
 		p->fail_cnt = p->refresh_cnt = p->round = p->endpoint = 0;
 		p->next_try_ns = p->refresh_ns = 0;
 	}
+	dp_path_board(p);
 	dp_path_dirty(p);
 }
 

@@ -54,6 +54,13 @@ struct dp_small {
 	uint8_t op;              /* DP_FRAME_NOTE, DP_FRAME_DATAGRAM; 0 = expired before it was sent */
 };
 
+/* What the control thread may read of a path (board.c). */
+struct dp_path_board {
+	tn_a32 known, lanes, opening, control, hold, why, fail_cnt;
+	tn_a64 next_try_ns, since_ns;
+	tn_a64 endpoint_ns[DP_ENDPOINTS_MAX], endpoint_result[DP_ENDPOINTS_MAX]; /* result: status (32) | errno (32) */
+};
+
 /* Connections to one peer. */
 struct dp_path {
 	struct dp_stream *stream;
@@ -84,6 +91,7 @@ struct dp_path {
 	uint32_t refresh_cnt;
 	uint64_t refresh_ns;                      /* not asked again before */
 	tn_status refresh_why;                    /* PEER_DENIED, PEER_STALE, PATH_DOWN */
+	struct dp_path_board board;
 	/* control lane */
 	uint32_t small_head, small_next, small_tail;
 	struct dp_small small[DP_STREAM_SMALL_SLOTS];
@@ -186,6 +194,13 @@ void dp_path_closed(struct dp_lane *l, tn_status status, enum dp_frame_error err
 void dp_path_connected(struct dp_lane *l);                                           /* dp_client_side.connected */
 enum dp_frame_error dp_path_answer(struct dp_lane *l, const uint8_t *bytes);         /* dp_client_side.answer */
 
+/* ---- board.c: what people may know of a path ---- */
+void dp_path_board(struct dp_path *p);       /* it changed */
+void dp_path_board_outcome(struct dp_path *p, uint32_t endpoint, tn_status status, int os_error);
+void dp_path_board_clear(struct dp_path *p); /* other endpoints */
+void dp_path_board_since(struct dp_path *p); /* it went up or down */
+void dp_stream_path_info(const struct dp_transport *t, uint32_t peer_index, struct dp_path_info *out);
+
 /* ---- note.c: the client's control lane ---- */
 tn_status dp_stream_note_send(struct dp_transport *t, struct dp_request *r, const struct dp_remote *remote,
 			      uint64_t seq);
@@ -216,6 +231,6 @@ void dp_serve_revoke(struct dp_lane *l);
 	.segment_revoke = dp_stream_segment_revoke, .lane_adopt = dp_stream_lane_adopt, .fence = dp_stream_fence,      \
 	.note_send = dp_stream_note_send, .note_cancel = dp_stream_note_cancel,                                        \
 	.note_verdict = dp_stream_note_verdict, .datagram_send = dp_stream_datagram_send,                              \
-	.lane_cnt = dp_stream_lane_cnt
+	.lane_cnt = dp_stream_lane_cnt, .path_info = dp_stream_path_info
 
 #endif

@@ -37,6 +37,15 @@ static tn_status status_of(int err)
 	}
 }
 
+/* EAGAIN is no failure: nothing to remember. */
+static tn_status failed(struct dp_bytes *b, int err)
+{
+	tn_status s = status_of(err);
+	if (s != TN_AGAIN)
+		b->os_error = err;
+	return s;
+}
+
 static int set_int(int fd, int level, int name, int v) { return setsockopt(fd, level, name, &v, sizeof v); }
 
 static int set_congestion(const struct tcp_provider *p, int fd)
@@ -109,11 +118,13 @@ static tn_status tcp_connect(void *provider, struct dp_bytes *b, const struct so
 {
 	socklen_t len = to->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 	int fd = socket(to->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0)
+	if (fd < 0) {
+		b->os_error = errno;
 		return TN_PATH_DOWN;
+	}
 	if (!set_options(provider, fd, to->ss_family, control) ||
 	    (connect(fd, (const struct sockaddr *)to, len) != 0 && errno != EINPROGRESS)) {
-		tn_status st = status_of(errno);
+		tn_status st = failed(b, errno);
 		close(fd);
 		return st == TN_AGAIN ? TN_PATH_DOWN : st;
 	}
@@ -125,8 +136,10 @@ static tn_status tcp_connected(struct dp_bytes *b)
 	struct sockaddr_storage peer;
 	int err = 0;
 	socklen_t len = sizeof err;
-	if (getsockopt(b->poll.fd, SOL_SOCKET, SO_ERROR, &err, &len) != 0 || err != 0)
+	if (getsockopt(b->poll.fd, SOL_SOCKET, SO_ERROR, &err, &len) != 0 || err != 0) {
+		b->os_error = err;
 		return err == ETIMEDOUT ? TN_PATH_TIMEOUT : TN_PATH_DOWN;
+	}
 	len = sizeof peer;
 	return getpeername(b->poll.fd, (struct sockaddr *)&peer, &len) == 0 ? TN_OK : TN_AGAIN;
 }
@@ -153,7 +166,7 @@ static tn_status tcp_readv(struct dp_bytes *b, const struct iovec *iov, uint32_t
 		n = recvmsg(b->poll.fd, &m, MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
-		return status_of(errno);
+		return failed(b, errno);
 	if (n == 0)
 		return TN_CLOSED;
 	*moved_out = (size_t)n;
@@ -168,7 +181,7 @@ static tn_status tcp_writev(struct dp_bytes *b, const struct iovec *iov, uint32_
 		n = sendmsg(b->poll.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
-		return status_of(errno);
+		return failed(b, errno);
 	*moved_out = (size_t)n;
 	return n > 0 ? TN_OK : TN_AGAIN;
 }

@@ -3,6 +3,7 @@
 #include "tests/unit/dataplane_ctl/fake_worker.h"
 
 #include "dataplane/stats/load.h"
+#include "dataplane/transport/path_info.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -178,4 +179,16 @@ void dp_worker_load_add(const struct dp_worker *w, uint32_t peer_index, struct d
 	sum->failure_transport = TN_TRANSPORT_TCP;
 	sum->failure_phase = TN_PHASE_CONNECT;
 	sum->failure_reason = TN_REASON_PEER_CLOSED;
+}
+
+/* Paths of every fake worker: what fake_path says, over tcp only. */
+struct dp_path_info fake_path;
+
+bool dp_worker_path_info(const struct dp_worker *w, enum tn_transport kind, uint32_t peer_index, struct dp_path_info *out)
+{
+	(void)w, (void)peer_index;
+	if (kind != TN_TRANSPORT_TCP)
+		return false;
+	*out = fake_path;
+	return true;
 }

@@ -25,4 +25,7 @@ void fake_mailbox_room(uint32_t n);
 void fake_emit(unsigned i, const struct dp_evt *evt);
 void fake_reset(void);
 
+/* What dp_worker_path_info() answers for every peer over tcp. */
+extern struct dp_path_info fake_path;
+
 #endif

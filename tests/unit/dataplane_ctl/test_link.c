@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The link against a scripted control plane: attach, snapshot, changes, opens, refreshes, requests, and its death. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "common/clock.h"
 #include "common/message.h"
 #include "dataplane/link/wire.h"
+#include "dataplane/transport/path_info.h"
 #include "tests/unit/cu.h"
 #include "tests/unit/dataplane_ctl/bench.h"
 
@@ -529,9 +531,76 @@ static void the_operators_view(void)
 	close(sock), close(fd);
 }
 
+/* The row of a transport in the last answer. */
+static bool judged(const char *kind, const char *verdict, const char *why)
+{
+	const json_t *t;
+	size_t i;
+
+	json_array_foreach(json_object_get(in.body, "transports"), i, t)
+		if (strcmp(json_string_value(json_object_get(t, "transport")), kind) == 0)
+			return strcmp(json_string_value(json_object_get(t, "verdict")), verdict) == 0 &&
+			       strcmp(json_string_value(json_object_get(t, "why")), why) == 0;
+	return false;
+}
+
+static void explain(const char *body, const char *verdict, const char *why)
+{
+	CU_ASSERT_EQUAL(ask("explain", body), TN_OK);
+	CU_ASSERT_TRUE(judged("tcp", verdict, why));
+}
+
+static void explained(void)
+{
+	struct shr_msg_open_reply o;
+	const json_t *path, *address;
+	int sock;
+
+	start();
+	control_plane_up();
+	attach();
+	sock = app_attach(&b);
+	tn_store_relaxed32(&shr_tele_worker(&b.tele, 1)->transports_up, 1u << TN_TRANSPORT_TCP | 1u << TN_TRANSPORT_SHM);
+	fake_path = (struct dp_path_info){ .known = false };
+	explain("{\"peer\":\"b\"}", "use", "first_open");
+	CU_ASSERT_TRUE(judged("rdma", "no", "not_built") && judged("shm", "no", "wrong_target"));
+	explain("{\"segment\":\"kv\"}", "no", "wrong_target");
+	CU_ASSERT_TRUE(judged("shm", "use", "ready"));
+	CU_ASSERT_EQUAL(ask("explain", "{\"peer\":\"b\",\"priority\":\"urgent\"}"), TN_INVALID);
+	open_later(sock, "b/kv");
+	hear("open");
+	reply(TN_OK, FOUND(SESSION, "3"));
+	CU_ASSERT_EQUAL_FATAL(opened(sock, &o), TN_OK);
+	explain("{\"peer\":\"b\",\"segment\":\"kv\"}", "use", "on_demand");
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(json_object_get(in.body, "opened"), "handles")), 1);
+	fake_path = (struct dp_path_info){ .known = true, .lanes = 2, .control = true };
+	explain("{\"peer\":\"b\"}", "use", "ready");
+	fake_path = (struct dp_path_info){ .known = true, .why = TN_PATH_DOWN, .fail_cnt = 3, .next_try_ns = UINT64_MAX / 2 };
+	fake_path.endpoints[0].tried_ns = 1;
+	fake_path.endpoints[0].status = TN_PATH_DOWN;
+	fake_path.endpoints[0].os_error = ECONNREFUSED;
+	explain("{\"peer\":\"b\"}", "use", "lanes_down");
+	path = json_array_get(json_object_get(in.body, "paths"), 1);
+	address = json_array_get(json_object_get(path, "addresses"), 0);
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(path, "worker")), 1);
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(address, "address")), "127.0.0.1:7001");
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(address, "meaning")), "Connection refused");
+	fake_path = (struct dp_path_info){ .known = true, .why = TN_PEER_DENIED, .hold = true };
+	explain("{\"peer\":\"b\"}", "use", "waits_for_peer");
+	tn_store_relaxed32(&shr_tele_worker(&b.tele, 1)->transports_up, 0);
+	explain("{\"peer\":\"b\"}", "no", "unusable");
+	char *told = json_dumps(in.body, 0);
+	CU_ASSERT_PTR_NULL(strstr(told, TICKET)); /* no secret is told */
+	free(told);
+	control_plane_down();
+	bench_stop(&b);
+	close(sock);
+}
+
 TN_TEST_MAIN("link", { "attach, snapshot, changes", attach_snapshot_changes }, { "open at a peer", open_at_a_peer },
              { "stale handles are refreshed once", stale_handles_are_refreshed_once },
              { "bad answers are refused", bad_answers_are_refused },
              { "death of the control plane", death_of_the_control_plane },
              { "tickets and questions of the control plane", tickets_and_questions_of_the_control_plane },
-             { "tuning is all or nothing", tuning_is_all_or_nothing }, { "the operator's view", the_operators_view })
+             { "tuning is all or nothing", tuning_is_all_or_nothing }, { "the operator's view", the_operators_view },
+             { "why a transport is used or not", explained })

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "dataplane/transport/path_info.h"
 #include "tests/unit/cu.h"
 #include "tests/unit/stream/mem_net.h"
 #include "tests/unit/stream/rig.h"
@@ -213,10 +214,19 @@ static void test_ticket_refused(void)
 		pass(10 * TN_NS_PER_MS);
 	CU_ASSERT(!ra.done);
 	CU_ASSERT_EQUAL(rig.refused, 1); /* held back until the control thread answers */
+	struct dp_path_info info;
+	dp_stream_path_info(rig.a.t, 0, &info);
+	CU_ASSERT(info.known && info.hold && info.lanes == 0 && info.since_ns == 0 && info.why == TN_PEER_DENIED);
+	CU_ASSERT(info.endpoints[0].tried_ns != 0 && info.endpoints[0].status == TN_PEER_DENIED);
 	CU_ASSERT(rig.a.peer_refreshes >= 1 && rig.a.peer_refreshes <= 5);
 	rig_peer_set();
 	rig_steps(20);
 	CU_ASSERT(ra.done && ra.r.status == TN_OK);
+	dp_stream_path_info(rig.a.t, 0, &info);
+	CU_ASSERT(!info.hold && info.lanes > 0 && info.since_ns != 0 && info.why == TN_OK);
+	CU_ASSERT_EQUAL(info.endpoints[0].status, TN_OK);
+	dp_stream_path_info(rig.a.t, 4000, &info); /* no such peer */
+	CU_ASSERT(!info.known);
 	end();
 }
 

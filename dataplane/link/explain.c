@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * "explain": which transports would carry a request to a peer or to this host, in which order, and for each other one
+ * why not; what each worker knows of its paths. Nothing is tried and no secret is told. Control thread. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/addr.h"
+#include "common/clock.h"
+#include "dataplane/link/wire.h"
+#include "dataplane/segment/local.h"
+#include "dataplane/segment/remote.h"
+#include "dataplane/selection/policy.h"
+#include "dataplane/stats/load.h"
+#include "dataplane/transport/path_info.h"
+
+#define BYTES_DEFAULT (UINT64_C(1) << 20)
+#define DETAIL_MAX 160
+
+struct inquiry {
+	struct dp_control *ctl;
+	char peer[TN_NAME_MAX], segment[TN_NAME_MAX]; /* peer "": this host */
+	bool local;
+	struct dp_policy_query query;
+	struct dp_policy_answer order;
+	const struct dp_peer_slot *slot;
+	bool chosen;                 /* a transport that serves was found */
+};
+
+/* Transports of this build and their switch; others are named by the domain, but not built. */
+static const struct { uint8_t kind; enum tn_config_key enable; } built[] = {
+	{ TN_TRANSPORT_SHM, TN_CFG_SHM_ENABLE },
+	{ TN_TRANSPORT_TCP, TN_CFG_TCP_ENABLE },
+};
+
+/* ---- one transport ---- */
+
+static bool is_built(unsigned kind, enum tn_config_key *enable_out)
+{
+	for (size_t i = 0; i < TN_ARRAY_LEN(built); i++)
+		if (built[i].kind == kind) {
+			*enable_out = built[i].enable;
+			return true;
+		}
+	return false;
+}
+
+static bool usable_here(const struct inquiry *q, unsigned kind)
+{
+	for (uint32_t w = 0; w < q->ctl->crew.cnt; w++)
+		if (tn_load_relaxed32(&shr_tele_worker(q->ctl->cfg.telemetry, w)->transports_up) >> kind & 1)
+			return true;
+	return false;
+}
+
+static bool in_order(const struct inquiry *q, unsigned kind)
+{
+	for (unsigned i = 0; i < q->order.cnt; i++)
+		if (q->order.kinds[i] == kind)
+			return true;
+	return false;
+}
+
+struct verdict { const char *why; char detail[DETAIL_MAX]; bool serves; };
+
+/* What the paths of all workers come to. */
+static void judge_paths(const struct inquiry *q, unsigned kind, struct verdict *v)
+{
+	uint64_t now_ns = q->ctl->loop.now_ns, next_ns = UINT64_MAX;
+	uint32_t lanes = 0, opening = 0, holding = 0, failing = 0, workers = 0;
+	tn_status why = TN_OK;
+
+	for (uint32_t w = 0; w < q->ctl->crew.cnt; w++) {
+		struct dp_path_info p;
+		if (!dp_worker_path_info(q->ctl->crew.members[w].worker, (enum tn_transport)kind, q->slot->index, &p))
+			continue;
+		workers++;
+		lanes += p.lanes;
+		opening += p.opening;
+		holding += p.hold;
+		failing += p.fail_cnt > 0 && p.lanes == 0;
+		why = p.why != TN_OK ? p.why : why;
+		if (p.lanes == 0 && p.next_try_ns > now_ns)
+			next_ns = TN_MIN(next_ns, p.next_try_ns);
+	}
+	v->serves = true;
+	if (lanes > 0) {
+		v->why = "ready";
+		(void)snprintf(v->detail, sizeof v->detail, "%u lanes are up", lanes);
+	} else if (holding > 0) {
+		v->why = "waits_for_peer";
+		(void)snprintf(v->detail, sizeof v->detail,
+			       "the last lane was refused (%s): a newer session or ticket is asked for",
+			       tn_status_meaning(why));
+	} else if (failing > 0) {
+		v->why = "lanes_down";
+		if (next_ns != UINT64_MAX)
+			(void)snprintf(v->detail, sizeof v->detail, "%s; the next connection is tried in %llu ms",
+				       tn_status_meaning(why),
+				       (unsigned long long)((next_ns - now_ns) / TN_NS_PER_MS + 1));
+		else
+			(void)snprintf(v->detail, sizeof v->detail, "%s; connects again with the next request",
+				       tn_status_meaning(why));
+	} else if (opening > 0) {
+		v->why = "connecting";
+		(void)snprintf(v->detail, sizeof v->detail, "%u lanes are on their way", opening);
+	} else {
+		v->why = "on_demand";
+		(void)snprintf(v->detail, sizeof v->detail, "no lane is open; the first request opens one");
+	}
+}
+
+static bool refuse(struct verdict *v, const char *why, const char *detail)
+{
+	v->why = why;
+	(void)snprintf(v->detail, sizeof v->detail, "%s", detail);
+	return false;
+}
+
+/* What the control thread must know of a peer before a worker may connect. */
+static bool peer_ready(const struct inquiry *q, struct verdict *v)
+{
+	const struct dp_peer *p = q->slot != NULL ? q->slot->cur : NULL;
+
+	if (p == NULL) {
+		v->serves = true;
+		(void)refuse(v, "first_open",
+			     "nothing was opened at this peer yet: the first open asks for its session, ticket and "
+			     "addresses");
+		return false;
+	}
+	if (p->endpoint_cnt == 0)
+		return refuse(v, "no_endpoint", "the peer advertises no address for it");
+	if (tn_id128_is_zero(&p->session))
+		return refuse(v, "session_unknown", "the peer has no data plane that we know of");
+	if (tn_id128_is_zero(&p->ticket))
+		return refuse(v, "no_ticket", "the peer gave no ticket for our lanes");
+	return true;
+}
+
+static void judge(const struct inquiry *q, unsigned kind, struct verdict *v)
+{
+	enum tn_config_key enable;
+
+	*v = (struct verdict){ .serves = false };
+	if (!is_built(kind, &enable)) {
+		(void)refuse(v, "not_built", "not in this build");
+	} else if (!tn_config_bool(q->ctl->config, enable)) {
+		v->why = "disabled";
+		(void)snprintf(v->detail, sizeof v->detail, "%s is false", tn_config_key_path(enable));
+	} else if (!dp_policy_kind_serves(kind, q->local)) {
+		(void)refuse(v, "wrong_target", q->local ? "only between hosts" : "only within one host");
+	} else if (!in_order(q, kind)) {
+		v->why = "policy";
+		(void)snprintf(v->detail, sizeof v->detail, "policy \"%s\" does not name it",
+		               q->order.matched != NULL ? q->order.matched->name : "default");
+	} else if (!usable_here(q, kind)) {
+		(void)refuse(v, "unusable", "it does not work on this host; see the data plane's log");
+	} else if (q->local) {
+		v->serves = true;
+		(void)snprintf(v->detail, sizeof v->detail, "one copy between two mappings");
+		v->why = "ready";
+	} else if (peer_ready(q, v)) {
+		judge_paths(q, kind, v);
+	}
+}
+
+static json_t *transport_json(struct inquiry *q, unsigned kind)
+{
+	struct verdict v;
+	json_t *j = json_object();
+
+	judge(q, kind, &v);
+	(void)tn_json_put_str(j, "transport", tn_transport_name(kind));
+	(void)tn_json_put_str(j, "verdict", !v.serves ? "no" : q->chosen ? "standby" : "use");
+	(void)tn_json_put_str(j, "why", v.why);
+	(void)tn_json_put_str(j, "detail", v.detail);
+	q->chosen |= v.serves;
+	return j;
+}
+
+/* Those of the order first, the others behind. */
+static json_t *transports_json(struct inquiry *q)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < q->order.cnt; i++)
+		json_array_append_new(list, transport_json(q, q->order.kinds[i]));
+	for (unsigned kind = TN_TRANSPORT_UNSPEC + 1; kind < TN_TRANSPORT_CNT; kind++)
+		if (!in_order(q, kind))
+			json_array_append_new(list, transport_json(q, kind));
+	return list;
+}
+
+/* ---- policy, windows ---- */
+
+static json_t *policy_json(const struct inquiry *q)
+{
+	json_t *j = json_object(), *order = json_array();
+
+	(void)tn_json_put_str(j, "name", q->order.matched != NULL ? q->order.matched->name : "default");
+	(void)tn_json_put_bool(j, "none_matched", q->order.miss);
+	for (unsigned i = 0; i < q->order.cnt; i++)
+		json_array_append_new(order, json_string(tn_transport_name(q->order.kinds[i])));
+	json_object_set_new(j, "order", order);
+	(void)tn_json_put_u64(j, "bytes", q->query.bytes);
+	(void)tn_json_put_str(j, "priority", tn_priority_name(q->query.priority));
+	(void)tn_json_put_str(j, "intent", tn_intent_name(q->query.intent));
+	return j;
+}
+
+static json_t *windows_json(const struct inquiry *q)
+{
+	const struct tn_config *c = q->ctl->config;
+	struct dp_load_sum s = { 0 };
+	json_t *j = json_object();
+	uint64_t ended;
+
+	for (uint32_t w = 0; w < q->ctl->crew.cnt; w++)
+		dp_worker_load_add(q->ctl->crew.members[w].worker, q->slot != NULL ? q->slot->index : UINT32_MAX, &s);
+	ended = s.moved[TN_OP_READ] + s.moved[TN_OP_WRITE] + s.lost_bytes;
+	(void)tn_json_put_u64(j, "workers", q->ctl->crew.cnt);
+	(void)tn_json_put_u64(j, "worker_bytes", tn_config_u64(c, TN_CFG_ADMISSION_WINDOW_BYTES));
+	(void)tn_json_put_u64(j, "worker_owners", tn_config_u64(c, TN_CFG_ADMISSION_WINDOW_OWNERS));
+	(void)tn_json_put_u64(j, "target_bytes", tn_config_u64(c, TN_CFG_ADMISSION_PEER_WINDOW_BYTES));
+	(void)tn_json_put_u64(j, "target_owners", tn_config_u64(c, TN_CFG_ADMISSION_PEER_WINDOW_OWNERS));
+	if (!q->local && q->slot == NULL)
+		return j;
+	(void)tn_json_put_u64(j, "inflight", s.in_cnt > s.out_cnt ? s.in_cnt - s.out_cnt : 0);
+	(void)tn_json_put_u64(j, "inflight_bytes", s.in_bytes > ended ? s.in_bytes - ended : 0);
+	return j;
+}
+
+/* ---- the peer and its paths ---- */
+
+static json_t *peer_json(const struct inquiry *q)
+{
+	const struct dp_peer_slot *slot = q->slot;
+	const struct dp_peer *p = slot != NULL ? slot->cur : NULL;
+	json_t *j = json_object(), *endpoints = json_array();
+
+	(void)tn_json_put_bool(j, "known", p != NULL);
+	(void)tn_json_put_str(j, "ticket", p != NULL && !tn_id128_is_zero(&p->ticket) ? "held" : "none");
+	if (p != NULL && !tn_id128_is_zero(&p->session))
+		(void)tn_json_put_hex128(j, "session", &p->session);
+	for (uint32_t i = 0; p != NULL && i < p->endpoint_cnt; i++) {
+		struct tn_addr a;
+		char text[TN_ADDR_TEXT];
+		if (tn_addr_from_sockaddr((const struct sockaddr *)&p->endpoints[i], sizeof p->endpoints[i], &a) ==
+		    TN_OK)
+			json_array_append_new(endpoints, json_string(tn_addr_format(&a, text)));
+	}
+	json_object_set_new(j, "endpoints", endpoints);
+	if (slot != NULL) {
+		(void)tn_json_put_bool(j, "refreshing", slot->refreshing);
+		(void)tn_json_put_u64(j, "lanes_in", tn_load_relaxed32(&slot->conn_cnt));
+	}
+	return j;
+}
+
+static json_t *address_json(const struct inquiry *q, const struct dp_path_info *p, uint32_t i)
+{
+	const struct sockaddr_storage *ss = &q->slot->cur->endpoints[i];
+	char text[TN_ADDR_TEXT];
+	struct tn_addr a;
+	json_t *j = json_object();
+
+	if (tn_addr_from_sockaddr((const struct sockaddr *)ss, sizeof *ss, &a) == TN_OK)
+		(void)tn_json_put_str(j, "address", tn_addr_format(&a, text));
+	if (p->endpoints[i].tried_ns == 0)
+		return j;
+	(void)tn_json_put_str(j, "status", tn_status_name(p->endpoints[i].status));
+	(void)tn_json_put_str(j, "meaning", p->endpoints[i].os_error != 0 ? strerror(p->endpoints[i].os_error) :
+	                                    tn_status_meaning(p->endpoints[i].status));
+	(void)tn_json_put_u64(
+	    j, "ms_ago", (q->ctl->loop.now_ns - TN_MIN(p->endpoints[i].tried_ns, q->ctl->loop.now_ns)) / TN_NS_PER_MS);
+	return j;
+}
+
+static json_t *path_json(const struct inquiry *q, uint32_t worker, unsigned kind, const struct dp_path_info *p)
+{
+	uint64_t now_ns = q->ctl->loop.now_ns;
+	json_t *j = json_object(), *addresses = json_array();
+
+	(void)tn_json_put_u64(j, "worker", worker);
+	(void)tn_json_put_str(j, "transport", tn_transport_name(kind));
+	(void)tn_json_put_u64(j, "lanes", p->lanes);
+	(void)tn_json_put_u64(j, "lanes_most", tn_config_u64(q->ctl->config, TN_CFG_TCP_LANES_PER_PEER));
+	(void)tn_json_put_u64(j, "opening", p->opening);
+	(void)tn_json_put_bool(j, "control_lane", p->control);
+	(void)tn_json_put_bool(j, "waits_for_peer", p->hold);
+	(void)tn_json_put_u64(j, "failed_in_a_row", p->fail_cnt);
+	if (p->since_ns != 0)
+		(void)tn_json_put_u64(j, p->lanes > 0 ? "up_ms" : "down_ms",
+				      (now_ns - TN_MIN(p->since_ns, now_ns)) / TN_NS_PER_MS);
+	if (p->next_try_ns > now_ns)
+		(void)tn_json_put_u64(j, "next_try_ms", (p->next_try_ns - now_ns) / TN_NS_PER_MS + 1);
+	for (uint32_t i = 0; q->slot->cur != NULL && i < q->slot->cur->endpoint_cnt; i++)
+		json_array_append_new(addresses, address_json(q, p, i));
+	json_object_set_new(j, "addresses", addresses);
+	return j;
+}
+
+static json_t *paths_json(const struct inquiry *q)
+{
+	json_t *list = json_array();
+
+	for (uint32_t w = 0; q->slot != NULL && w < q->ctl->crew.cnt; w++)
+		for (unsigned kind = 0; kind < TN_TRANSPORT_CNT; kind++) {
+			struct dp_path_info p;
+			if (dp_worker_path_info(q->ctl->crew.members[w].worker, (enum tn_transport)kind, q->slot->index,
+						&p))
+				json_array_append_new(list, path_json(q, w, kind, &p));
+		}
+	return list;
+}
+
+/* ---- the segment ---- */
+
+/* Handles that applications of this host have on it. */
+static json_t *opened_json(const struct inquiry *q)
+{
+	char ref[2 * TN_NAME_MAX + 2];
+	uint32_t handles = 0, lost = 0, refreshing = 0;
+	json_t *j = json_object();
+
+	(void)snprintf(ref, sizeof ref, "%s%s%s", q->peer, q->local ? "" : "/", q->segment);
+	for (struct dp_name *n = NULL; (n = dp_names_find(&q->ctl->remote_refs, ref, n)) != NULL;) {
+		const struct dp_opened *o = tn_container_of(n, struct dp_opened, by_ref);
+		handles++;
+		refreshing += o->refreshing;
+		lost += o->cur != NULL && o->cur->lost;
+	}
+	(void)tn_json_put_u64(j, "handles", handles);
+	(void)tn_json_put_u64(j, "lost", lost);
+	(void)tn_json_put_u64(j, "refreshing", refreshing);
+	return j;
+}
+
+/* ---- the question ---- */
+
+static void read_inquiry(struct tn_json_in *in, struct inquiry *q)
+{
+	static const char *const priorities[] = {
+#define X(n, s) #s,
+		TN_PRIORITY_LIST(X)
+#undef X
+	};
+	static const char *const intents[] = {
+#define X(n, s) #s,
+		TN_INTENT_LIST(X)
+#undef X
+	};
+	unsigned priority = TN_PRIORITY_MEDIUM, intent = TN_INTENT_UNSPECIFIED;
+
+	q->query.bytes = BYTES_DEFAULT;
+	if (tn_json_has(in, "peer"))
+		(void)tn_json_name(in, "peer", q->peer);
+	if (tn_json_has(in, "segment"))
+		(void)tn_json_name(in, "segment", q->segment);
+	if (tn_json_has(in, "bytes"))
+		(void)tn_json_u64(in, "bytes", 1, UINT64_MAX, &q->query.bytes);
+	if (tn_json_has(in, "priority"))
+		(void)tn_json_choice(in, "priority", priorities, TN_ARRAY_LEN(priorities), &priority);
+	if (tn_json_has(in, "intent"))
+		(void)tn_json_choice(in, "intent", intents, TN_ARRAY_LEN(intents), &intent);
+	q->query.priority = (uint8_t)priority;
+	q->query.intent = (uint8_t)intent;
+	q->query.local = q->local = q->peer[0] == '\0';
+}
+
+tn_status dp_link_explain(struct dp_control *ctl, struct tn_json_in *in, json_t **answer_out)
+{
+	struct inquiry q = { .ctl = ctl };
+	json_t *b;
+
+	read_inquiry(in, &q);
+	if (in->status != TN_OK)
+		return in->status;
+	q.slot = q.local ? NULL : dp_peers_find(&ctl->peers, q.peer);
+	q.order = dp_policy_order(ctl->config, &q.query);
+	b = json_object();
+	(void)tn_json_put_bool(b, "local", q.local);
+	json_object_set_new(b, "transports", transports_json(&q));
+	json_object_set_new(b, "policy", policy_json(&q));
+	json_object_set_new(b, "windows", windows_json(&q));
+	if (!q.local) {
+		json_object_set_new(b, "peer", peer_json(&q));
+		json_object_set_new(b, "paths", paths_json(&q));
+	}
+	if (q.segment[0] != '\0')
+		json_object_set_new(b, "opened", opened_json(&q));
+	*answer_out = b;
+	return TN_OK;
+}
