@@ -10,6 +10,7 @@ const struct cp_method cp_bus_methods[] = {
 	{ "peer_list", cp_bus_peer_list },
 	{ "peer_probe", cp_bus_peer_probe },
 	{ "peer_load", cp_bus_peer_load },
+	{ "explain", cp_bus_explain },
 	{ "version", cp_bus_version },
 	{ NULL, NULL },
 };

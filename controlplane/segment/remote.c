@@ -239,6 +239,18 @@ void cp_remote_get(struct cp_node *node, struct cp_remote_cache *c, uint32_t pee
 	view->retry_ns = e->retry_ns;
 }
 
+bool cp_remote_peek(struct cp_remote_cache *c, uint32_t peer, const char *name, struct cp_remote_view *view)
+{
+	const struct cp_remote_entry *e = find(c, peer, name);
+	if (e == NULL)
+		return false;
+	*view = (struct cp_remote_view){
+		.status = e->fetching ? TN_PENDING : e->status, .segment = e->segment, .session = e->session,
+		.generation = e->generation, .detail = e->detail, .retry_ns = e->retry_ns,
+	};
+	return true;
+}
+
 static void invalidate(struct cp_node *node, struct cp_remote_cache *c, struct cp_remote_entry *e)
 {
 	cp_count_segment(node->metrics, TN_SEGMENT_EVENT_CACHE_INVALIDATE, true);

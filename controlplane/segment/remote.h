@@ -29,6 +29,8 @@ void cp_remote_free(struct cp_remote_cache *c);
  * answer whose back-off passed. stale_generation 0 = take what is cached. */
 void cp_remote_get(struct cp_node *node, struct cp_remote_cache *c, uint32_t peer, const char *name,
 		   const struct tn_id128 *stale_session, uint64_t stale_generation, struct cp_remote_view *view_out);
+/* Look without asking anybody; false: nothing is known of it. */
+bool cp_remote_peek(struct cp_remote_cache *c, uint32_t peer, const char *name, struct cp_remote_view *view_out);
 /* The owner says it changed: drop the cached one (if older). */
 void cp_remote_invalidate(struct cp_node *node, struct cp_remote_cache *c, uint32_t peer, const char *name);
 /* The peer's data plane restarted: all of its descriptors with another session are stale. */

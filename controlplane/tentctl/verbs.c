@@ -21,6 +21,8 @@ const struct tctl_verb tctl_verbs[] = {
     {"keygen", NULL, "[--show] [FILE]", "make the key of this host; prints the public half", tctl_cmd_keygen},
     {"verify", NULL, "", "check that the counters of this host add up", tctl_cmd_verify},
     {"top", NULL, "[--once] [--interval TIME]", "throughput, latency, failures, load: live", tctl_cmd_top},
+    {"explain", NULL, "[--bytes N] [--priority P] [--intent I] {PEER | SEGMENT | PEER/SEGMENT}",
+     "which transports would carry a request, and why not the others", tctl_cmd_explain},
     {"doctor", NULL, "[--quiet]", "what is wrong with this host and how to fix it; needs no daemon", tctl_cmd_doctor},
     {"postmortem", NULL, "[--events N] [--spans] [GENERATION]", "what a dead data plane left behind; needs no daemon",
      tctl_cmd_postmortem},

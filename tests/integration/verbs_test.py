@@ -86,6 +86,49 @@ def doctor():
         assert w.b.tentctl("doctor").returncode == 0  # nothing runs: no failure
 
 
+def explain():
+    """The used transport and the reasons against the others, while all is well and while it is not."""
+    def verdicts(doc):
+        return {t["transport"]: (t["verdict"], t["why"]) for t in doc["data_plane"]["transports"]}
+
+    with World(extra={"control/rpc_timeout_ms": 500}) as w:
+        w.serve(w.b, "kv", 16 << 20)
+        w.serve(w.a, "own", 8 << 20)
+        first = w.a.tentctl_json("explain", "b")
+        assert verdicts(first)["tcp"] == ("use", "first_open") and first["peer"]["answers"], first
+        p = moving(w, 8)
+        doc = w.a.tentctl_json("explain", "b/kv")
+        assert verdicts(doc) == {"rdma": ("no", "not_built"), "hp_tcp": ("no", "not_built"), "tcp": ("use", "ready"),
+                                 "shm": ("no", "wrong_target")}, doc
+        assert doc["peer"]["ticket"] == "held" and doc["segment_state"]["cache"] == "held", doc
+        path = doc["data_plane"]["paths"][0]
+        assert path["lanes"] > 0 and path["addresses"][0]["status"] == "ok", path
+        assert path["addresses"][0]["address"] == f"127.0.0.1:{w.b.data_port}", path
+        assert verdicts(w.a.tentctl_json("explain", "own"))["shm"] == ("use", "ready")
+        text = w.a.tentctl("explain", "b/kv").stdout
+        assert text.startswith("tcp carries it: "), text
+        r = w.a.tentctl("explain", "nobody")
+        assert r.returncode == 1 and "nobody" in r.stderr, r
+        w.b.procs["controlplane"].kill()
+        w.b.procs["dataplane"].kill()
+
+        def refused():
+            d = w.a.tentctl_json("explain", "b/kv")
+            tried = d["data_plane"]["paths"][0]["addresses"]
+            return d if tried and tried[0].get("meaning") == "Connection refused" else None
+        doc = wait_for("the address is tried in vain", refused)
+        assert verdicts(doc)["tcp"] == ("use", "lanes_down") and not doc["peer"]["answers"], doc
+        text = w.a.tentctl("explain", "b/kv").stdout
+        assert "but the control plane of b does not answer" in text and "Connection refused" in text, text
+        w.b.start_both()
+        w.b.wait_ready()
+        wait_for("it carries again", lambda: verdicts(w.a.tentctl_json("explain", "b"))["tcp"] == ("use", "ready"))
+        w.finish_move(p)
+        w.a.procs["dataplane"].kill()
+        doc = wait_for("noticed", lambda: (d := w.a.tentctl_json("explain", "b"))["data_plane"] is None and d)
+        assert "data_plane_error" in doc, doc
+
+
 def top():
     """Rates per transport and peer while bytes move; without the control plane; over a corpse."""
     with World() as w:
@@ -140,4 +183,4 @@ def top_on_a_terminal():
         w.finish_move(p)
 
 
-run({"doctor": doctor, "top": top, "terminal": top_on_a_terminal, "postmortem": postmortem})
+run({"doctor": doctor, "explain": explain, "top": top, "terminal": top_on_a_terminal, "postmortem": postmortem})

@@ -196,6 +196,57 @@ static void segments(void)
 	CU_ASSERT_STRING_EQUAL(ran.out, "withdrawn s\n");
 }
 
+static void explained(void)
+{
+	set(TN_OK, NULL,
+	    "{\"target\":\"remote_segment\",\"segment\":\"kv\",\"segment_state\":{\"cache\":\"refused\",\"error\":"
+	    "\"not_found\","
+	    "\"detail\":\"no such "
+	    "segment\",\"retry_ms\":200},\"peer\":{\"name\":\"b\",\"address\":\"tcp://x:1\",\"answers\":true,"
+	    "\"rtt_us\":300,\"ticket\":\"held\",\"holds_our_ticket\":true},\"data_plane\":{\"transports\":["
+	    "{\"transport\":\"tcp\",\"verdict\":\"use\",\"why\":\"ready\",\"detail\":\"2 lanes are up\"},"
+	    "{\"transport\":\"rdma\",\"verdict\":\"no\",\"why\":\"not_built\",\"detail\":\"not in this build\"}],"
+	    "\"policy\":{\"name\":\"default\",\"bytes\":1048576,\"order\":[\"rdma\",\"tcp\"]},\"windows\":{\"workers\":"
+	    "1},"
+	    "\"peer\":{\"endpoints\":[\"127.0.0.1:7\"]},\"paths\":[{\"worker\":0,\"transport\":\"tcp\",\"lanes\":2,"
+	    "\"lanes_most\":2,"
+	    "\"up_ms\":61000,\"addresses\":[{\"address\":\"127.0.0.1:7\",\"status\":\"ok\",\"meaning\":\"done\",\"ms_"
+	    "ago\":5}]}]}}");
+	CU_ASSERT_EQUAL(run("explain", "b/kv", NULL), 0);
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(ran.out, "tcp carries it: 2 lanes are up\nbut b says of segment kv: no such segment"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "rdma       no       not_built  not in this build\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(
+	    ran.out, "worker 0   tcp: 2 of 2 lanes, up for 1m01s\n           127.0.0.1:7: connected, 5.00ms ago\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "it admits our lanes; we admit its lanes"));
+	set(TN_OK, NULL,
+	    "{\"target\":\"peer\",\"peer\":{\"name\":\"b\",\"answers\":false,\"detail\":\"no "
+	    "answer\",\"ticket\":\"failed\","
+	    "\"ticket_error\":\"peer_denied\",\"ticket_retry_ms\":700},\"data_plane\":{\"transports\":[{\"transport\":"
+	    "\"tcp\","
+	    "\"verdict\":\"use\",\"why\":\"lanes_down\",\"detail\":\"refused\"}],\"paths\":[{\"worker\":0,"
+	    "\"transport\":\"tcp\","
+	    "\"failed_in_a_row\":4,\"next_try_ms\":90,\"addresses\":[{\"address\":\"[::1]:7\",\"status\":\"path_down\","
+	    "\"meaning\":\"Connection refused\",\"ms_ago\":12}]}]}}");
+	CU_ASSERT_EQUAL(run("explain", "b", NULL), 0);
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(ran.out, "tcp would carry it: refused\nbut the control plane of b does not answer (no answer)"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "it gave us none: peer_denied"));
+	CU_ASSERT_PTR_NOT_NULL(
+	    strstr(ran.out, "4 failures in a row, next try in 90.0ms\n           [::1]:7: Connection refused"));
+	set(TN_OK, NULL,
+	    "{\"target\":\"segment\",\"segment\":\"s\",\"data_plane\":null,\"data_plane_error\":\"not attached\"}");
+	CU_ASSERT_EQUAL(run("explain", "s", NULL), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "no data plane: nothing moves (not attached)"));
+	CU_ASSERT_EQUAL(
+	    run("-j", "explain", "s", "--bytes", "4KiB", "--priority", "high", "--intent", "migration", NULL), 0);
+	CU_ASSERT_TRUE(run_json_is("target", "segment"));
+	set(TN_OK, NULL, "{\"data_plane\":7,\"peer\":[],\"segment\":{}}"); /* of a newer version, say */
+	CU_ASSERT_EQUAL(run("explain", "s", NULL), 0);
+	CU_ASSERT_EQUAL(run("explain", NULL), 2);
+	CU_ASSERT_EQUAL(run("explain", "a", "--bytes", "many", NULL), 2);
+}
+
 static void peers(void)
 {
 	set(TN_OK, NULL,
@@ -223,4 +274,5 @@ TN_TEST_MAIN("tentctl bus",
 	{ "status: both daemons, one, and one that hangs", status },
 	{ "answers that are garbage, foreign, or of a newer version", strange_answers },
 	{ "segments: pages, one, withdraw", segments },
+	{ "explain: the conclusion, then the parts", explained },
 	{ "peers and versions", peers })

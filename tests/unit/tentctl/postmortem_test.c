@@ -129,7 +129,8 @@ static void a_crash_as_document(void)
 	CU_ASSERT_TRUE(!TENT_METRICS || num(writes, "inflight") == 2);
 	CU_ASSERT_TRUE(!TENT_METRICS || num(writes, "bytes") == 7 << 20);
 	CU_ASSERT_TRUE(!TENT_METRICS || num(a, "attempts") == 9);
-	CU_ASSERT_TRUE(!TENT_METRICS || (is(f, "phase", "connect") && is(f, "reason", "peer_closed") && num(f, "count") == 1));
+	CU_ASSERT_TRUE(!TENT_METRICS ||
+		       (is(f, "phase", "connect") && is(f, "reason", "peer_closed") && num(f, "count") == 1));
 	CU_ASSERT_EQUAL(num(json_object_get(j, "equations"), "wrong"), 0);
 	const json_t *e = json_object_get(j, "events");
 	CU_ASSERT_EQUAL(json_array_size(json_object_get(e, "last")), 3); /* the span was not asked for */
