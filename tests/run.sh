@@ -4,7 +4,8 @@
 # "N passed, N failed, N skipped". Exit 0 only when nothing failed and every skip is allowed (tests/skips.txt).
 #   tests/run.sh            the whole set (preset dev)
 #   tests/run.sh --fast     the subset for every edit
-#   tests/run.sh --preset asan|tsan|minimal [-L LABEL]   another build; -L picks a ctest label
+#   tests/run.sh --preset asan|tsan|minimal [-L LABEL]   another build; -L, -R, -E and -LE go to ctest
+#   --retry                 one more try for a test that failed, said loudly: for machines that others use too
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,8 +16,9 @@ while [ $# -gt 0 ]; do
 	case "$1" in
 	--fast) fast=1 ;;
 	--preset) preset=${2:?--preset needs a name}; shift ;;
-	-L | -R | -E) args+=("$1" "${2:?$1 needs a value}"); shift ;;
-	-h | --help) sed -n '3,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
+	--retry) args+=(--repeat until-pass:2) ;;
+	-L | -R | -E | -LE) args+=("$1" "${2:?$1 needs a value}"); shift ;;
+	-h | --help) sed -n '3,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
 	*) echo "tests/run.sh: unknown argument: $1 (see --help)" >&2; exit 2 ;;
 	esac
 	shift
@@ -36,8 +38,10 @@ export LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp:print_suppressions=0${LSAN
 junit=$PWD/$build/tests.xml
 rm -f "$junit"
 set +e
-ctest --test-dir "$build" --output-on-failure --no-tests=error --output-junit "$junit" --parallel 2 "${args[@]}"
-rc=$?
+ctest --test-dir "$build" --output-on-failure --no-tests=error --output-junit "$junit" --parallel 2 "${args[@]}" |
+	tee "$build/tests.log"
+rc=${PIPESTATUS[0]}
+grep -E '^ *[0-9]+/[0-9]+ Test .*(Failed|Timeout|Exception)' "$build/tests.log" | sed 's/^/FAILED AT LEAST ONCE: /'
 set -e
 [ -f "$junit" ] || { echo "tests/run.sh: ctest wrote no result" >&2; exit 1; }
 python3 tests/summary.py "$junit" tests/skips.txt || rc=1
