@@ -13,6 +13,7 @@
 #include "dataplane/selection/policy.h"
 #include "dataplane/stats/load.h"
 #include "dataplane/transport/path_info.h"
+#include "dataplane/transport/registry.h"
 
 #define BYTES_DEFAULT (UINT64_C(1) << 20)
 #define DETAIL_MAX 160
@@ -27,10 +28,11 @@ struct inquiry {
 	bool chosen;                 /* a transport that serves was found */
 };
 
-/* Transports of this build and their switch; others are named by the domain, but not built. */
+/* Transports of this build and their switch; the domain names more. */
 static const struct { uint8_t kind; enum tn_config_key enable; } built[] = {
-	{ TN_TRANSPORT_SHM, TN_CFG_SHM_ENABLE },
-	{ TN_TRANSPORT_TCP, TN_CFG_TCP_ENABLE },
+#define X(n, s) { TN_TRANSPORT_##n, TN_CFG_##n##_ENABLE },
+	DP_TRANSPORTS_BUILT(X)
+#undef X
 };
 
 /* ---- one transport ---- */

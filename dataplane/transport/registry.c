@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The one list of built-in transports. A new one is a row here, a kind in common/domain.h and a folder. */
+ * From the list of built-in transports to what the config enables. */
 #include "dataplane/transport/registry.h"
 
 struct row { const struct dp_transport_ops *ops; enum tn_config_key enable; };
 
 static const struct row rows[] = {
-	{ &dp_shm_ops, TN_CFG_SHM_ENABLE },
-	{ &dp_tcp_ops, TN_CFG_TCP_ENABLE },
+#define X(n, s) { &dp_##s##_ops, TN_CFG_##n##_ENABLE },
+	DP_TRANSPORTS_BUILT(X)
+#undef X
 };
 TN_STATIC_ASSERT(TN_ARRAY_LEN(rows) <= TN_TRANSPORT_CNT, "one transport per kind");
 

@@ -6,6 +6,10 @@
 #include "common/config.h"
 #include "dataplane/transport/transport.h"
 
+/* X(KIND, name) of every transport of this build: TN_TRANSPORT_<KIND>, the table dp_<name>_ops, the switch
+ * TN_CFG_<KIND>_ENABLE. The one list; a new transport is an entry here. Fastest first. */
+#define DP_TRANSPORTS_BUILT(X) X(SHM, shm) X(TCP, tcp)
+
 /* Fills out[] with up to TN_TRANSPORT_CNT tables; returns how many. */
 uint32_t dp_registry_list(const struct tn_config *cfg, const struct dp_transport_ops *out[static TN_TRANSPORT_CNT]);
 /* Bits (1 << enum tn_transport) of the same, for the telemetry header. */
