@@ -66,8 +66,12 @@ static void on_lane_state(struct dp_control *ctl, uint32_t worker, const struct 
 		slot->lanes_up[evt->len]++;
 	else if (slot->lanes_up[evt->len] > 0)
 		slot->lanes_up[evt->len]--;
-	if (evt->num == 0)
-		dp_control_event(ctl, SHR_EVENT_LANE_DOWN, TN_PATH_DOWN, slot->index);
+	if (evt->num != 0)
+		return;
+	struct shr_event_shm e = { .mono_ns = ctl->loop.now_ns, .status = TN_PATH_DOWN, .kind = SHR_EVENT_LANE_DOWN,
+	                           .transport = (uint8_t)evt->len, .phase = TN_PHASE_CONNECT, .reason = TN_REASON_UNAVAILABLE,
+	                           .arg = slot->index, .config_generation = (uint32_t)tn_config_generation(ctl->config) };
+	shr_event_write(&ctl->keep, &e);
 }
 
 static void on_event(void *arg, uint32_t worker, const struct dp_evt *evt)
