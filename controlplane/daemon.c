@@ -35,7 +35,8 @@
 
 struct daemon {
 	const struct tn_daemon_args *args;
-	struct tn_config *config, *old_config; /* old: of before the last reload, readers may still hold its texts */
+	struct tn_config *start_config; /* node, loop and ZAP point into it for their whole life: cold keys never change */
+	struct tn_config *config;       /* in effect: the start's, or that of the last reload */
 	struct shr_lease lease;
 	struct cp_keys keys;
 	struct cp_observe *observe;
@@ -249,8 +250,8 @@ static void reload(struct daemon *d)
 	struct tn_config *fresh;
 	tn_sdnotify("RELOADING=1");
 	if (tn_daemon_reload(d->args, d->config, &fresh) == TN_OK) {
-		tn_config_free(d->old_config);
-		d->old_config = d->config;
+		if (d->config != d->start_config)
+			tn_config_free(d->config);
 		d->config = fresh;
 		cp_observe_reconfigure(d->observe, tn_config_bool(fresh, TN_CFG_METRICS_RECORDING),
 				       tn_config_ns(fresh, TN_CFG_OBS_READY_STALL_MS));
@@ -314,7 +315,8 @@ static void finish(struct daemon *d)
 	if (d->signal_fd >= 0)
 		close(d->signal_fd);
 	shr_lease_release(&d->lease);
-	tn_config_free(d->old_config);
+	if (d->config != d->start_config)
+		tn_config_free(d->start_config);
 	tn_config_free(d->config);
 }
 
@@ -324,7 +326,7 @@ int cp_daemon_run(const struct tn_daemon_args *args, struct tn_config *config)
 	struct rlimit fds;
 	if (d == NULL)
 		return 1;
-	*d = (struct daemon){ .args = args, .config = config, .lease = SHR_LEASE_NONE, .signal_fd = -1, .engine_pidfd = -1 };
+	*d = (struct daemon){ .args = args, .start_config = config, .config = config, .lease = SHR_LEASE_NONE, .signal_fd = -1, .engine_pidfd = -1 };
 	(void)umask(0077); /* sockets and files of the runtime directory are ours alone */
 	(void)prctl(PR_SET_DUMPABLE, 0); /* key and tickets are in this process: no core dump, no ptrace by the same uid */
 	if (getrlimit(RLIMIT_NOFILE, &fds) == 0) {

@@ -4,6 +4,7 @@
 and successor."""
 import glob
 import os
+import signal
 import subprocess
 import time
 
@@ -81,4 +82,26 @@ def successors():
             os.rename(p.log, f"{p.log}.{generation}")
 
 
-run({"refusals": refusals, "alone": alone, "drain": drain, "successors": successors})
+def reloads():
+    """Any number of SIGHUPs under load changes nothing that moves, answers or is known of peers."""
+    with World() as w:
+        w.serve(w.b, "kv", 8 << 20)
+        p = w.move(w.a, "b/kv", 4, "-b", "65536")
+        for n in range(4):
+            for h in w.hosts:
+                for which in ("controlplane", "dataplane"):
+                    seen = h.procs[which].text().count("metrics/recording")
+                    h.write_config([o for o in w.hosts if o is not h], {"metrics/recording": n % 2 == 1})
+                    h.procs[which].signal(signal.SIGHUP)
+                    if which == "controlplane":
+                        wait_for("reloaded", lambda s=seen, q=h.procs[which]: q.text().count("metrics/recording") > s or not q.alive())
+            for h in w.hosts:
+                assert [q["name"] for q in h.tentctl_json("peer", "list")["peers"]] == ["b" if h is w.a else "a"]
+                assert h.tentctl("peer", "probe", "b" if h is w.a else "a").returncode == 0
+        s = w.finish_move(p)
+        assert s["failed"] == 0, s
+        for h in w.hosts:
+            h.stop()
+
+
+run({"reloads": reloads, "refusals": refusals, "alone": alone, "drain": drain, "successors": successors})
