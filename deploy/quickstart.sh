@@ -65,8 +65,8 @@ run=$(mktemp -d "$shm/tent-quick.XXXXXX") # short: unix socket names have 107 by
 data=${TMPDIR:-/tmp}
 want=$size
 [ -z "$file" ] || want=$(stat -c %s "$file")
-avail=$(awk '$1 == "MemAvailable:" { print $2 * 1024 }' /proc/meminfo)
-[ "$shm" != /dev/shm ] || [ "$avail" -lt $((6 * want)) ] || data=$shm
+avail=$(awk '$1 == "MemAvailable:" { printf "%.0f\n", $2 * 1024 }' /proc/meminfo)
+if [ "$shm" = /dev/shm ] && [ "$avail" -gt $((6 * want)) ]; then data=$shm; fi
 work=$(mktemp -d "$data/tent-quick.XXXXXX")
 pids=() names=()
 stop_all() {
