@@ -24,6 +24,7 @@ add_library(tent_dp_control STATIC
 	segment/map.c
 	segment/names.c
 	segment/peer.c
+	segment/populate.c
 	segment/remote.c
 	segment/secret.c
 )

@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include "common/hook.h"
+#include "common/clock.h"
 #include "dataplane/control.h"
+#include "dataplane/segment/populate.h"
 #include "shm-ring/layout.h"
 #include "shm-ring/region.h"
 
@@ -20,30 +22,11 @@ static void mem_move(struct dp_local_memory *mem, enum dp_mem_state to)
 	dp_control_move(DP_CONTROL_MEM, &mem->state, to);
 }
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels say EINVAL and pay page by page as they go */
-#endif
-#define POPULATE_BYTES ((size_t)32 << 20)
-
-/* The application faulted its pages in; our page table still has none of them, and a worker would take one fault for
- * each page of a first transfer. Only what is resident is entered: a hole stays a hole, nothing is allocated here. */
-static void populate(uint8_t *base, size_t bytes)
-{
-	unsigned char resident[POPULATE_BYTES / 4096];
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-
-	for (size_t off = 0; off < bytes; off += POPULATE_BYTES) {
-		size_t len = TN_MIN(POPULATE_BYTES, bytes - off);
-		size_t pages = (len + page - 1) / page;
-		if (page < 4096 || mincore(base + off, len, resident) != 0)
-			return;
-		bool all = true;
-		for (size_t i = 0; i < pages; i++)
-			all = all && (resident[i] & 1) != 0;
-		if (all && madvise(base + off, len, MADV_POPULATE_WRITE) != 0)
-			return;
-	}
-}
+/* How long a registration waits for its page table, how long the pool is at it at a time afterwards, and how often. What
+ * then is still missing is entered page by page as it is used: a client's endless hole is not our endless work. */
+#define FILL_FIRST_NS (200 * TN_NS_PER_MS)
+#define FILL_TURN_NS  (20 * TN_NS_PER_MS)
+#define FILL_TURNS    1000u
 
 tn_status dp_map_run(struct dp_map_req *req)
 {
@@ -75,7 +58,7 @@ tn_status dp_map_run(struct dp_map_req *req)
 	}
 	/* What applications keep in it is not for our core files. */
 	(void)madvise(base, map_bytes, MADV_DONTDUMP);
-	populate(base, map_bytes);
+	req->filled_bytes = dp_populate(base, map_bytes, 0, FILL_FIRST_NS);
 	req->base = base;
 	req->map_bytes = map_bytes;
 	req->dev = st.st_dev;
@@ -132,7 +115,13 @@ static void unmap_done(struct dp_job *j)
 	dp_app_settle(c);
 }
 
-/* Workers do not know it any more; the rest happens in the pool. */
+static void unmap_in_pool(struct dp_local_memory *mem)
+{
+	mem->job = (struct dp_job){ .run = unmap_run, .done = unmap_done };
+	dp_reap_submit(&mem->ctl->reap, &mem->job);
+}
+
+/* Workers do not know it any more; the rest happens in the pool, after a turn of filling that may be under way. */
 static void memory_unmap(struct dp_local_memory *mem)
 {
 	struct dp_control *ctl = mem->ctl;
@@ -142,8 +131,8 @@ static void memory_unmap(struct dp_local_memory *mem)
 	ctl->memory_bytes -= mem->m.bytes;
 	tn_counter_add(&ctl->metrics, TN_C1(SHM_MAPPING_EVENTS_TOTAL, TN_SHM_MAPPING_UNMAP), 1);
 	count_op(ctl, TN_MEMOP_UNREGISTER, true, mem->m.bytes);
-	mem->job = (struct dp_job){ .run = unmap_run, .done = unmap_done };
-	dp_reap_submit(&ctl->reap, &mem->job);
+	if (!mem->filling)
+		unmap_in_pool(mem);
 }
 
 void dp_map_release_idle(struct dp_app *c)
@@ -200,6 +189,38 @@ static bool overlaps(const struct dp_local_memory *mem)
 	return false;
 }
 
+/* ---- the page table of a large memory, while it is in use already ---- */
+
+static void fill_run(struct dp_job *j)
+{
+	struct dp_map_req *req = &tn_container_of(j, struct dp_local_memory, fill)->req;
+
+	req->filled_bytes = dp_populate(req->base, req->map_bytes, req->filled_bytes, FILL_TURN_NS);
+}
+
+static void fill_done(struct dp_job *j);
+
+/* In turns, each at the end of the pool's queue, so that others' jobs are not stuck behind gigabytes. */
+static void fill_on(struct dp_local_memory *mem)
+{
+	mem->filling = mem->req.filled_bytes < mem->req.map_bytes && mem->fill_turns++ < FILL_TURNS;
+	if (!mem->filling)
+		return;
+	mem->fill = (struct dp_job){ .run = fill_run, .done = fill_done };
+	dp_reap_submit(&mem->ctl->reap, &mem->fill);
+}
+
+static void fill_done(struct dp_job *j)
+{
+	struct dp_local_memory *mem = tn_container_of(j, struct dp_local_memory, fill);
+
+	mem->filling = false;
+	if (mem->state == DP_MEM_UNMAPPING)
+		unmap_in_pool(mem);
+	else
+		fill_on(mem);
+}
+
 static void map_run(struct dp_job *j)
 {
 	struct dp_local_memory *mem = tn_container_of(j, struct dp_local_memory, job);
@@ -229,14 +250,14 @@ static void map_done(struct dp_job *j)
 		dp_app_fail(c, SHR_MSG_MEM_REGISTER, mem->correlation, s, mem->req.detail);
 		/* A mapping that must go again is unmapped where that may take long. */
 		mem_move(mem, DP_MEM_UNMAPPING);
-		mem->job = (struct dp_job){ .run = unmap_run, .done = unmap_done };
-		dp_reap_submit(&ctl->reap, &mem->job);
+		unmap_in_pool(mem);
 		return;
 	}
 	mem->m.base = mem->req.base;
 	mem->m.bytes = mem->req.bytes;
 	ctl->memory_bytes += mem->m.bytes;
 	mem_move(mem, DP_MEM_ADDING);
+	fill_on(mem);
 	dp_crew_broadcast(&ctl->crew, (struct dp_cmd){ .kind = DP_CMD_MEM_ADD, .fd = -1, .ptr = &mem->m }, &mem->flight);
 }
 

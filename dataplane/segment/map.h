@@ -16,6 +16,7 @@ struct dp_map_req {
 	uint64_t offset, bytes; /* in; offset a multiple of SHR_PAGE, bytes > 0, no overflow */
 	uint8_t *base;          /* out, on TN_OK: first byte; mapped read-write and shared, left out of core dumps */
 	uint64_t map_bytes;     /* out: what to unmap */
+	uint64_t filled_bytes;  /* out: how far its pages are in our page table; map_bytes: all that exist */
 	dev_t dev;              /* out: which object it is */
 	ino_t ino;
 	bool sealed;            /* out: the object itself was acceptable, also when the mapping failed later */
@@ -32,7 +33,9 @@ struct dp_local_memory {
 	struct tn_list link;    /* the client's */
 	struct dp_app *client;
 	struct dp_control *ctl;
-	struct dp_job job;
+	struct dp_job job, fill;
+	bool filling;           /* `fill` is with the pool: it must not be unmapped yet */
+	uint32_t fill_turns;
 	struct dp_flight flight;
 	struct dp_map_req req;
 	tn_status result;       /* of the job */

@@ -11,6 +11,7 @@
 #include "tests/unit/dataplane_ctl/bench.h"
 #include "common/clock.h"
 #include "dataplane/segment/map.h"
+#include "dataplane/segment/populate.h"
 #include "tests/unit/cu.h"
 
 #define MIB (1u << 20)
@@ -90,6 +91,31 @@ static void resident_memory_is_entered_and_holes_stay(void)
 	close(fd), close(hole);
 }
 
+/* In pieces, and exactly the resident pages, whatever pattern they make. */
+static void populating_goes_on_where_it_stopped(void)
+{
+	const size_t bytes = 10 * MIB + 4096;
+	int fd = memfd_of(bytes, true);
+	uint8_t *mine = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	uint8_t *theirs = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	uint64_t at = 0;
+	unsigned pages = 0, calls = 0;
+	struct stat st;
+
+	for (size_t off = 0; off < bytes; off += 3 * 4096, pages++)
+		mine[off] = 1;
+	for (; at < bytes && calls < 10; calls++)
+		at = dp_populate(theirs, bytes, at, 0);
+	CU_ASSERT_EQUAL(at, bytes);
+	CU_ASSERT_EQUAL(calls, 3);
+	CU_ASSERT_EQUAL(entries(theirs, bytes), pages);
+	CU_ASSERT_EQUAL(fstat(fd, &st), 0);
+	CU_ASSERT_EQUAL(st.st_blocks, (blkcnt_t)(pages * 8));
+	munmap(mine, bytes);
+	munmap(theirs, bytes);
+	close(fd);
+}
+
 static void write_sealed_is_refused(void)
 {
 	int fd = memfd_of(MIB, true);
@@ -164,8 +190,49 @@ static void unregister_waits_for_the_workers(void)
 	close(fd);
 }
 
+#define HUGE_HOLE (UINT64_C(64) << 30)
+
+static bool some_memory_fills(const struct bench *b)
+{
+	for (uint32_t i = 0; i < b->ctl.memories.cap; i++) {
+		const struct dp_local_memory *mem = dp_handles_at(&b->ctl.memories, i);
+		if (mem != NULL && mem->filling)
+			return true;
+	}
+	return false;
+}
+
+/* Minutes of looking for pages do not hold up the registration, others, or the end of the memory or its client. */
+static void endless_memory_holds_nobody_up(void)
+{
+	static struct bench b;
+	static struct shr_msg m;
+	struct shr_msg_id id;
+	int fd = memfd_of(HUGE_HOLE, true), small = memfd_of(MIB, true), sock, other;
+
+	bench_start(&b, 1, NULL);
+	sock = app_attach(&b);
+	other = app_attach(&b);
+	id.id = app_register(&b, sock, fd, HUGE_HOLE, SHR_RIGHT_ALL);
+	CU_ASSERT_NOT_EQUAL_FATAL(id.id, 0);
+	CU_ASSERT_TRUE(some_memory_fills(&b));
+	CU_ASSERT_EQUAL(reg(&b, other, small, 0, MIB, SHR_RIGHT_ALL), TN_OK);
+	CU_ASSERT_EQUAL(app_call(&b, sock, SHR_MSG_MEM_UNREGISTER, &id, sizeof id, -1, &m), TN_OK);
+	CU_ASSERT_TRUE(turn_until(&b, b.ctl.memories.used == 1));
+	CU_ASSERT_NOT_EQUAL(app_register(&b, sock, fd, HUGE_HOLE, SHR_RIGHT_ALL), 0);
+	CU_ASSERT_TRUE(some_memory_fills(&b));
+	close(sock);
+	CU_ASSERT_TRUE(turn_until(&b, b.ctl.attach.clients.used == 1));
+	sock = app_attach(&b);
+	CU_ASSERT_NOT_EQUAL(app_register(&b, sock, fd, HUGE_HOLE, SHR_RIGHT_ALL), 0);
+	bench_stop(&b); /* in the middle of it */
+	close(sock), close(other), close(fd), close(small);
+}
+
 TN_TEST_MAIN("map", { "a good memfd is sealed and shared", good_memfd_is_sealed_and_shared },
              { "resident memory is entered, holes stay", resident_memory_is_entered_and_holes_stay },
+             { "populating goes on where it stopped", populating_goes_on_where_it_stopped },
+             { "endless memory holds nobody up", endless_memory_holds_nobody_up },
              { "refusals have their reason", refusals_have_their_reason },
              { "a write-sealed memfd is refused", write_sealed_is_refused },
              { "register refuses bad ranges and overlap", register_refuses_bad_ranges_and_overlap },
