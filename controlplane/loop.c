@@ -21,8 +21,9 @@
 
 #define DRAIN_MAX 256 /* messages of one socket per loop: no door starves another */
 #define EVENTS_MAX 64
-/* The dealer, our end of its monitor, and the end that the library keeps for itself. */
-#define SOCKETS_PER_CLIENT 3u
+/* The dealer, our end of its monitor, and the end that the library keeps for itself; and as many that it is about to
+ * close after they were made anew. */
+#define SOCKETS_PER_CLIENT 6u
 
 enum watch_kind { WATCH_ZAP, WATCH_LINK, WATCH_BUS, WATCH_SERVER, WATCH_DEALER, WATCH_MONITOR };
 
@@ -49,6 +50,7 @@ struct cp_loop {
 	uint32_t client_cnt;
 	struct tn_list ready; /* struct watch.ready */
 	int epoll, signal_fd;
+	uint32_t monitors;    /* ever made: the library frees the name of a closed one later */
 };
 
 static int set_int(void *s, int option, int value)
@@ -277,7 +279,7 @@ static tn_status client_open(struct cp_loop *l, uint32_t i)
 	const struct tn_config_peer *peer = tn_config_peer(l->config, i);
 	struct watch *d = &l->clients[i].dealer, *m = &l->clients[i].monitor;
 	char name[48];
-	snprintf(name, sizeof name, "inproc://monitor-%u", i);
+	snprintf(name, sizeof name, "inproc://monitor-%u", l->monitors++);
 	if ((d->socket = dealer_new(l)) == NULL || secure_client(l, d->socket, peer) != 0 ||
 	    zmq_socket_monitor(d->socket, name,
 			       ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
@@ -308,6 +310,14 @@ tn_status cp_loop_emit(void *loop, const struct cp_output *out)
 	    zmq_send(w->socket, out->route->bytes, out->route->len, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)
 		return TN_PEER_DOWN; /* the asker is gone */
 	return zmq_send(w->socket, out->bytes, out->len, ZMQ_DONTWAIT) >= 0 ? TN_OK : TN_AGAIN;
+}
+
+/* The library waits up to a second before it tries an address again that refused, and much longer before it finds that
+ * a host behind a silent network was replaced. */
+void cp_loop_reconnect(void *loop, uint32_t peer)
+{
+	struct cp_loop *l = loop;
+	client_close(l, &l->clients[peer]);
 }
 
 /* ---- in ---- */

@@ -16,9 +16,10 @@ tn_status cp_loop_new(const struct tn_config *config, const struct cp_keys *keys
 		      size_t err_bytes);
 void cp_loop_free(struct cp_loop *l);
 
-/* The node that gets what arrives; its emit callback is cp_loop_emit with the loop as context. */
+/* The node that gets what arrives; its callbacks are the two below with the loop as context. */
 void cp_loop_attach(struct cp_loop *l, struct cp_node *node);
 tn_status cp_loop_emit(void *loop, const struct cp_output *out);
+void cp_loop_reconnect(void *loop, uint32_t peer);
 
 /* Wait for frames, or for `signal_fd` to be readable, up to timeout_ms. */
 void cp_loop_wait(struct cp_loop *l, int signal_fd, int timeout_ms);

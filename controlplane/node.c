@@ -12,6 +12,7 @@
 #include "common/assert.h"
 #include "common/clock.h"
 #include "common/message.h"
+#include "controlplane/peer/hello.h"
 #include "controlplane/segment/local.h"
 #include "controlplane/segment/remote.h"
 
@@ -42,6 +43,7 @@ tn_status cp_node_new(const struct cp_node_cfg *cfg, struct cp_node **out)
 	node->self = cfg->self;
 	node->control_session = cfg->control_session;
 	node->emit = cfg->emit;
+	node->reconnect = cfg->reconnect;
 	node->emit_ctx = cfg->emit_ctx;
 	node->metrics = cfg->metrics;
 	tn_rand_seed(&node->rand, cfg->seed);
@@ -183,8 +185,15 @@ void cp_node_input(struct cp_node *node, const struct cp_input *in, uint64_t now
 		       memcmp(in->route.bytes, node->link.route.bytes, in->route.len) == 0;
 	if (from_dp)
 		node->link.heard_ns = now_ns;
-	if ((in->door == CP_DOOR_SERVER || in->door == CP_DOOR_CLIENT) && in->peer < node->peer_cnt && s == TN_OK)
-		node->peers[in->peer].heard_ns = now_ns;
+	if (in->door == CP_DOOR_SERVER || in->door == CP_DOOR_CLIENT) {
+		if (in->peer >= node->peer_cnt) { /* whoever is no peer gets no answer either */
+			node->messages_refused++;
+			tn_message_clear(&m);
+			return;
+		}
+		if (s == TN_OK)
+			node->peers[in->peer].heard_ns = now_ns;
+	}
 	if (s != TN_OK) {
 		struct cp_reply_to to = { .door = in->door, .route = in->route, .peer = in->peer, .id = m.id, .type = "error" };
 		node->messages_refused++;
@@ -210,6 +219,7 @@ void cp_node_tick(struct cp_node *node, uint64_t now_ns)
 	node->now_ns = now_ns;
 	cp_exchange_tick(node->exchange, now_ns);
 	cp_opens_tick(node);
+	cp_hello_tick(node);
 	uint64_t silent_ns = LINK_SILENT_HEARTBEATS * tn_config_ns(node->config, TN_CFG_CONTROL_HEARTBEAT_MS);
 	if (node->link.attached && now_ns - node->link.heard_ns > silent_ns)
 		cp_node_link_lost(node, now_ns);
@@ -233,6 +243,7 @@ void cp_node_peer_trouble(struct cp_node *node, uint32_t peer, tn_status status,
 uint64_t cp_node_next_ns(const struct cp_node *node)
 {
 	uint64_t next = TN_MIN(cp_exchange_next_ns(node->exchange), cp_opens_next_ns(node));
+	next = TN_MIN(next, cp_hello_next_ns(node));
 	if (node->link.attached) {
 		uint64_t t = node->link.heard_ns +
 			     LINK_SILENT_HEARTBEATS * tn_config_ns(node->config, TN_CFG_CONTROL_HEARTBEAT_MS) + 1;

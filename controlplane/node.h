@@ -51,6 +51,9 @@ struct cp_output {
 
 /* OK, or PEER_DOWN / AGAIN when it could not be handed to the socket. Called from inside input and tick. */
 typedef tn_status (*cp_emit)(void *ctx, const struct cp_output *out);
+/* Our connection to that peer leads to a process that is gone, or waits to be tried again: the next message goes over a
+ * new one. Messages that the old one still holds are lost. Called from inside input. */
+typedef void (*cp_reconnect)(void *ctx, uint32_t peer);
 
 /* Whom to answer later. */
 struct cp_reply_to { enum cp_door door; struct cp_route route; uint32_t peer; uint64_t id; char type[32]; };
@@ -85,6 +88,16 @@ struct cp_peer {
 	uint64_t probes_ok, probes_failed, probe_ns, probe_rtt_ns; /* probe_ns: when the one under way left, 0 = none */
 	uint8_t probe_nonce[8];
 	uint64_t heard_ns;             /* last time it answered or asked */
+	/* as it greeted us last */
+	struct tn_id128 control_session;
+	uint64_t greeted_ns;
+};
+
+/* Peers are told that this host is back: a round over all of them, a few at a time. */
+struct cp_hello {
+	uint32_t left, next;           /* peers to tell, the first of them */
+	bool again;                    /* there was news during this round: another one follows */
+	uint64_t due_ns, round_ns;     /* when the next ones are told; when the round began */
 };
 
 struct cp_link {                       /* our data plane as it told us */
@@ -107,7 +120,8 @@ struct cp_node {
 	struct tn_id128 control_session;
 	char name[TN_NAME_MAX];
 	cp_emit emit;
-	void *emit_ctx;
+	cp_reconnect reconnect;
+	void *emit_ctx;                /* of both */
 	struct tn_rand rand;
 	uint64_t now_ns;               /* of the input or tick that runs */
 	const struct tn_metrics *metrics; /* control-plane-owned cells */
@@ -118,6 +132,7 @@ struct cp_node {
 	struct cp_remote_cache *remote;
 	struct cp_peer *peers;
 	uint32_t peer_cnt;
+	struct cp_hello hello;
 	struct tn_list opens;          /* struct cp_open: link opens that wait for a descriptor or a ticket */
 	uint32_t open_cnt;
 	uint64_t opens_next_ns;        /* none of them is due before: a bound that a tick makes exact */
@@ -134,6 +149,7 @@ struct cp_node_cfg {
 	uint64_t seed;
 	const struct tn_metrics *metrics;
 	cp_emit emit;
+	cp_reconnect reconnect;         /* may be NULL: connections need no help */
 	void *emit_ctx;
 };
 
@@ -179,6 +195,8 @@ extern const struct cp_method cp_server_methods[]; /* peer/methods.c */
 /* peer/ticket.c: make sure a ticket for our data plane's session at `peer` is held or being asked for. `stale`: the one
  * held was refused. When something changes, cp_opens_advance() runs. */
 void cp_ticket_want(struct cp_node *node, struct cp_peer *peer, bool stale);
+/* The peer is back: what it refused or left unanswered may be asked again at once. */
+void cp_ticket_forgive(struct cp_peer *peer);
 /* Everything granted for or by an old data plane of ours is void. */
 void cp_tickets_reset(struct cp_node *node);
 /* The PEER object of docs/protocol.md section 3; new reference, NULL while no ticket is held. */

@@ -12,6 +12,15 @@ static void ignore_answer(struct cp_node *node, void *ctx, tn_status status, con
 	(void)node, (void)ctx, (void)status, (void)detail, (void)body;
 }
 
+static void tell(struct cp_node *node, const char *type, json_t *body)
+{
+	cp_exchange_call(node->exchange,
+			 &(struct cp_call_opts){
+				 .target = CP_TARGET_LINK, .type = type, .body = body, .attempts = 1, .done = ignore_answer,
+				 .deadline_ns = node->now_ns + tn_config_ns(node->config, TN_CFG_CONTROL_RPC_TIMEOUT_MS) },
+			 node->now_ns);
+}
+
 void cp_link_segment_changed(struct cp_node *node, const char *peer, const char *name, const struct tn_id128 *session,
 			     uint64_t generation)
 {
@@ -20,11 +29,15 @@ void cp_link_segment_changed(struct cp_node *node, const char *peer, const char 
 	tn_json_put_str(b, "name", name);
 	tn_json_put_hex128(b, "session", session);
 	tn_json_put_u64(b, "generation", generation);
-	cp_exchange_call(node->exchange,
-			 &(struct cp_call_opts){
-				 .target = CP_TARGET_LINK, .type = "segment_changed", .body = b, .attempts = 1, .done = ignore_answer,
-				 .deadline_ns = node->now_ns + tn_config_ns(node->config, TN_CFG_CONTROL_RPC_TIMEOUT_MS) },
-			 node->now_ns);
+	tell(node, "segment_changed", b);
+}
+
+void cp_link_peer_returned(struct cp_node *node, const char *peer, const struct tn_id128 *session)
+{
+	json_t *b = json_object();
+	tn_json_put_str(b, "peer", peer);
+	tn_json_put_hex128(b, "session", session);
+	tell(node, "peer_returned", b);
 }
 
 static void on_forwarded(struct cp_node *node, void *ctx, tn_status status, const char *detail, const json_t *body)

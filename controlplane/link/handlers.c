@@ -7,6 +7,7 @@
 #include "common/message.h"
 #include "common/hook.h"
 #include "controlplane/node.h"
+#include "controlplane/peer/hello.h"
 #include "controlplane/segment/local.h"
 
 /* The sender is the attached data plane; otherwise it is told to attach (again). */
@@ -112,6 +113,7 @@ static void on_snapshot(struct cp_node *node, const struct cp_request *rq)
 	if (last) {
 		cp_local_snapshot_end(node, node->local);
 		node->link.snapshot_done = true;
+		cp_hello_begin(node);
 	}
 	cp_node_reply(node, &rq->to, s, s == TN_OK ? NULL : err, NULL);
 }

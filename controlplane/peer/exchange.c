@@ -184,6 +184,18 @@ void cp_exchange_drop(struct cp_exchange *x, uint32_t target, tn_status status, 
 	}
 }
 
+void cp_exchange_resend(struct cp_exchange *x, uint32_t target, uint64_t now_ns)
+{
+	struct cp_call *c;
+	for (uint32_t left = x->outstanding; left > 0 && (c = rotate(x)) != NULL; left--) {
+		if (c->opts.target != target || now_ns >= c->opts.deadline_ns)
+			continue;
+		attempt_end(x, c, TN_RPC_OUTCOME_CONNECT_ERROR, now_ns);
+		c->attempts_left = TN_MAX(c->attempts_left, 1u);
+		(void)attempt_start(x, c, now_ns); /* a refusal waits for the next attempt or the deadline */
+	}
+}
+
 static void tick_one(struct cp_exchange *x, struct cp_call *c, uint64_t now_ns)
 {
 	if (now_ns >= c->opts.deadline_ns) {

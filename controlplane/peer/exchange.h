@@ -41,6 +41,8 @@ void cp_exchange_reply(struct cp_exchange *x, uint32_t target, uint64_t id, tn_s
 		       const json_t *body, uint64_t now_ns);
 /* The target is gone (link detached, peer removed): end its calls with `status`. */
 void cp_exchange_drop(struct cp_exchange *x, uint32_t target, tn_status status, const char *detail);
+/* The connection to the target was made anew, and what stood in the old one is lost: ask all of it again now. */
+void cp_exchange_resend(struct cp_exchange *x, uint32_t target, uint64_t now_ns);
 void cp_exchange_tick(struct cp_exchange *x, uint64_t now_ns);
 uint64_t cp_exchange_next_ns(const struct cp_exchange *x);
 uint32_t cp_exchange_outstanding(const struct cp_exchange *x);

@@ -8,20 +8,10 @@
 #include "common/hook.h"
 #include "controlplane/link/changed.h"
 #include "controlplane/node.h"
+#include "controlplane/peer/hello.h"
 #include "controlplane/peer/issue.h"
 #include "controlplane/segment/local.h"
 #include "controlplane/segment/remote.h"
-
-static void on_hello(struct cp_node *node, const struct cp_request *rq)
-{
-	json_t *b = json_object();
-	tn_json_put_str(b, "name", node->name);
-	tn_json_put_hex128(b, "session", &node->link.session);
-	tn_json_put_bool(b, "data_plane", node->link.attached);
-	json_object_set_new(b, "endpoints", node->link.endpoints != NULL ? json_incref(node->link.endpoints) : json_array());
-	tn_json_put_u64(b, "frame_bytes", node->link.frame_bytes);
-	cp_node_reply(node, &rq->to, TN_OK, NULL, b);
-}
 
 /* What a peer needs to know of a segment, and nothing about who owns it here. */
 static json_t *redacted(const json_t *seg)
@@ -100,7 +90,7 @@ static void on_probe(struct cp_node *node, const struct cp_request *rq)
 }
 
 const struct cp_method cp_server_methods[] = {
-	{ "hello", on_hello },
+	{ "hello", cp_hello_heard },
 	{ "get_segment", on_get_segment },
 	{ "issue_ticket", cp_issue_ticket },
 	{ "segment_updated", on_segment_updated },

@@ -108,6 +108,13 @@ void cp_ticket_want(struct cp_node *node, struct cp_peer *p, bool stale)
 			 node->now_ns);
 }
 
+void cp_ticket_forgive(struct cp_peer *p)
+{
+	if (p->ticket_state == CP_TICKET_FAILED)
+		p->ticket_state = CP_TICKET_NONE;
+	p->backoff_ns = p->retry_ns = 0;
+}
+
 void cp_tickets_reset(struct cp_node *node)
 {
 	for (uint32_t i = 0; i < node->peer_cnt; i++) {

@@ -276,3 +276,13 @@ void cp_remote_invalidate_session(struct cp_node *node, struct cp_remote_cache *
 			invalidate(node, c, e);
 	}
 }
+
+void cp_remote_forgive(struct cp_node *node, struct cp_remote_cache *c, uint32_t peer, const struct tn_id128 *session)
+{
+	tn_list_foreach(n, &c->lru) {
+		struct cp_remote_entry *e = tn_list_entry(n, struct cp_remote_entry, lru);
+		if (e->peer == peer)
+			e->retry_ns = e->backoff_ns = 0;
+	}
+	cp_remote_invalidate_session(node, c, peer, session);
+}

@@ -36,6 +36,8 @@ void cp_remote_invalidate(struct cp_node *node, struct cp_remote_cache *c, uint3
 /* The peer's data plane restarted: all of its descriptors with another session are stale. */
 void cp_remote_invalidate_session(struct cp_node *node, struct cp_remote_cache *c, uint32_t peer,
 				  const struct tn_id128 *session);
+/* The peer is back: its refusals are no longer remembered, and descriptors of another session are stale. */
+void cp_remote_forgive(struct cp_node *node, struct cp_remote_cache *c, uint32_t peer, const struct tn_id128 *session);
 size_t cp_remote_cnt(const struct cp_remote_cache *c);
 
 #endif

@@ -106,6 +106,20 @@ static tn_status on_segment_changed(struct question *q)
 	return q->in.status;
 }
 
+static tn_status on_peer_returned(struct question *q)
+{
+	char peer[TN_NAME_MAX];
+	struct tn_id128 session = { { 0 } };
+
+	(void)tn_json_name(&q->in, "peer", peer);
+	(void)tn_json_hex128(&q->in, "session", &session);
+	if (q->in.status == TN_OK) {
+		dp_peers_returned(q->ctl, peer, &session);
+		dp_remote_peer_returned(q->ctl, peer);
+	}
+	return q->in.status;
+}
+
 static tn_status on_segment_list(struct question *q)
 {
 	struct dp_handles *table = &q->ctl->segments;
@@ -328,6 +342,7 @@ static const struct method { const char *type; tn_status (*fn)(struct question *
 	{ "install_ticket", on_install_ticket },
 	{ "revoke_tickets", on_revoke_tickets },
 	{ "segment_changed", on_segment_changed },
+	{ "peer_returned", on_peer_returned },
 	{ "segment_list", on_segment_list },
 	{ "segment_withdraw", on_segment_withdraw },
 	{ "datagram", on_datagram },

@@ -221,6 +221,22 @@ void dp_peers_refresh(struct dp_control *ctl, uint32_t index)
 		refresh_try(slot);
 }
 
+void dp_peers_returned(struct dp_control *ctl, const char *name, const struct tn_id128 *session)
+{
+	struct dp_peer_slot *slot = dp_peers_find(&ctl->peers, name);
+
+	if (slot == NULL || slot->cur == NULL)
+		return; /* nobody here ever used it */
+	const struct dp_peer *newest = slot->next != NULL ? slot->next : slot->cur;
+	slot->backoff_ns = BACKOFF_FIRST_NS;
+	if (slot->refreshing && dp_timer_armed(&slot->retry)) {
+		dp_timer_set(&ctl->loop, &slot->retry, ctl->loop.now_ns);
+	} else if (!slot->refreshing && !tn_id128_eq(&newest->session, session)) {
+		slot->answered_ns = 0; /* what was answered before says nothing about this one */
+		dp_peers_refresh(ctl, slot->index);
+	}
+}
+
 void dp_peers_link_up(struct dp_peers *p)
 {
 	for (uint32_t i = 0; i < p->cnt; i++)

@@ -57,6 +57,9 @@ tn_status dp_peers_introduce(struct dp_peers *p, const char *name, const struct 
 tn_status dp_peers_learn(struct dp_control *ctl, const struct dp_peer *peer, uint32_t *index_out);
 /* Lanes to this peer were refused (DP_EVT_PEER_REFRESH): ask the control plane; always answered by a PEER_SET. */
 void dp_peers_refresh(struct dp_control *ctl, uint32_t index);
+/* The control plane says that a peer is back with this incarnation. If another one is known here, or a search waits, it is
+ * asked for at once. A name without a slot is nothing. */
+void dp_peers_returned(struct dp_control *ctl, const char *name, const struct tn_id128 *session);
 /* The link is up again: searches that wait go on at once. */
 void dp_peers_link_up(struct dp_peers *p);
 

@@ -410,6 +410,20 @@ void dp_remote_segment_changed(struct dp_control *ctl, const char *peer, const c
 	}
 }
 
+void dp_remote_peer_returned(struct dp_control *ctl, const char *peer)
+{
+	size_t len = strlen(peer);
+
+	for (uint32_t i = 0; i < ctl->remotes.cap; i++) {
+		struct dp_opened *o = dp_handles_at(&ctl->remotes, i);
+		if (o == NULL || o->local || strncmp(o->ref, peer, len) != 0 || o->ref[len] != '/')
+			continue;
+		o->backoff_ns = BACKOFF_FIRST_NS;
+		if (o->refreshing && dp_timer_armed(&o->retry))
+			dp_timer_set(&ctl->loop, &o->retry, ctl->loop.now_ns);
+	}
+}
+
 void dp_remote_segment_appeared(struct dp_control *ctl, const struct dp_local_segment *seg)
 {
 	for (struct dp_name *n = NULL; (n = dp_names_find(&ctl->remote_refs, seg->s->name, n)) != NULL;) {

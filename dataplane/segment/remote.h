@@ -45,6 +45,8 @@ void dp_remote_refresh(struct dp_control *ctl, tn_handle h, uint64_t stale_gener
 /* The control plane says that a peer replaced its segment. */
 void dp_remote_segment_changed(struct dp_control *ctl, const char *peer, const char *name,
                                const struct tn_id128 *session, uint64_t generation);
+/* The control plane says that a peer is back: searches for its segments that wait go on at once. */
+void dp_remote_peer_returned(struct dp_control *ctl, const char *peer);
 /* A segment of this host can be found now: who opened an earlier one of that name gets it. */
 void dp_remote_segment_appeared(struct dp_control *ctl, const struct dp_local_segment *seg);
 

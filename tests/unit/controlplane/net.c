@@ -55,6 +55,13 @@ static tn_status emit(void *c, const struct cp_output *out)
 	return TN_OK;
 }
 
+static void reconnect(void *c, uint32_t peer)
+{
+	struct emit_ctx *e = c;
+	(void)peer;
+	e->net->host[e->host].reconnects++;
+}
+
 static struct tn_config *config_of(int host)
 {
 	static const char *const empty_env[] = { NULL };
@@ -88,7 +95,8 @@ struct net *net_new(void)
 		cp_cells_init(&host->cells, true);
 		struct cp_node_cfg cfg = { .config = host->config, .self = { { (uint8_t)(7 + h) } },
 					   .control_session = { { (uint8_t)(9 + h) } }, .seed = 42 + (uint64_t)h,
-					   .metrics = &host->cells.rec, .emit = emit, .emit_ctx = &ctx[h] };
+					   .metrics = &host->cells.rec, .emit = emit, .reconnect = reconnect,
+					   .emit_ctx = &ctx[h] };
 		if (cp_node_new(&cfg, &host->node) != TN_OK)
 			abort();
 	}
@@ -174,7 +182,17 @@ static bool take(struct packet **list, struct tn_message *out)
 	return true;
 }
 
-bool net_link_take(struct net *n, int host, struct tn_message *out) { return take(&n->host[host].link_out, out); }
+bool net_link_take(struct net *n, int host, struct tn_message *out)
+{
+	while (take(&n->host[host].link_out, out)) {
+		if (strcmp(out->type, "peer_returned") != 0)
+			return true;
+		n->host[host].returned++;
+		tn_message_clear(out);
+	}
+	return false;
+}
+
 bool net_bus_take(struct net *n, int host, struct tn_message *out) { return take(&n->host[host].bus_out, out); }
 
 static void expect_ok(struct net *n, int host, const char *type)

@@ -19,6 +19,8 @@ struct host {
 	struct cp_node *node;
 	struct packet *link_out, *bus_out; /* what the data plane and tentctl would have received, oldest first */
 	bool refuse;                       /* its peers cannot reach it */
+	unsigned returned;                 /* peer_returned that its data plane was told; net_link_take() skips them */
+	unsigned reconnects;               /* times its connection to the other one was made anew */
 };
 
 struct net {

@@ -209,6 +209,7 @@ static void owner_that_repeats_itself(void)
 	ask_open(n, 140, "b/kv");
 	net_install(n, B);
 	CU_ASSERT_EQUAL(reply_of(n, A, 140, NULL), TN_OK);
+	net_pass(n, 20 * TN_NS_PER_MS); /* both say hello */
 	unsigned before = n->wire_cnt;
 	net_link_say(n, A, "open", 141, false, TN_OK, stale_open("b1000000000000000000000000000000", 5));
 	net_settle(n);

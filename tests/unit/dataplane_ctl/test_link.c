@@ -339,6 +339,23 @@ static void stale_handles_are_refreshed_once(void)
 	CU_ASSERT_TRUE(turn_until(&b, fake_count(0, DP_CMD_REMOTE_SET) == 4));
 	CU_ASSERT_FALSE(last_remote(0)->lost);
 	CU_ASSERT_EQUAL(last_remote(0)->generation, 2);
+	/* The peer is back: asked for when it is another incarnation than the one known, and not otherwise. */
+	m = (struct tn_message){ .id = 701, .type = "peer_returned" };
+	m.body = json_loads("{\"peer\":\"b\",\"session\":\"" SESSION2 "\"}", 0, NULL);
+	say(&m);
+	hear("peer_returned");
+	json_object_set_new(m.body, "session", json_string(SESSION));
+	m.id = 702;
+	say(&m);
+	hear("peer_refresh");
+	reply(TN_OK, "{\"peer\":" PEER(SESSION) "}");
+	hear("peer_returned");
+	CU_ASSERT_TRUE(turn_until(&b, fake_count(0, DP_CMD_PEER_SET) == 4));
+	json_object_set_new(m.body, "peer", json_string("nobody"));
+	m.id = 703;
+	say(&m);
+	hear("peer_returned");
+	tn_message_clear(&m);
 	control_plane_down();
 	bench_stop(&b);
 	close(sock);
