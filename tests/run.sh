@@ -34,6 +34,7 @@ rm -f "${TMPDIR:-/tmp}/tent-configure.$$"
 cmake --build "$build" --parallel "$(nproc)" | tail -n 1
 
 export LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp:print_suppressions=0${LSAN_OPTIONS:+:$LSAN_OPTIONS}
+export TSAN_OPTIONS=suppressions=$PWD/tests/tsan.supp${TSAN_OPTIONS:+:$TSAN_OPTIONS}
 [ "$fast" = 1 ] && args+=(-LE slow)
 junit=$PWD/$build/tests.xml
 rm -f "$junit"

@@ -334,14 +334,15 @@ static int move(struct mover *m, const char *ref, double seconds)
 /* ---- churn ---- */
 
 #define CHURN_BYTES 65536u
+#define CHURN_TOLD 200u /* failures of one status that are printed */
 
 static uint64_t churn_status[512];
 
 static bool churned(tent_status s)
 {
 	if (s != TENT_OK) {
-		if (churn_status[(uint32_t)(-s) % 512]++ == 0)
-			fprintf(stderr, "mover: churn: %s\n", tent_last_error());
+		if (churn_status[(uint32_t)(-s) % 512]++ < CHURN_TOLD)
+			fprintf(stderr, "mover: churn: %" PRIu64 ": %s\n", now_ns(), tent_last_error());
 	}
 	return s == TENT_OK;
 }

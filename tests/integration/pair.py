@@ -19,6 +19,7 @@ BIN = {
     "tentctl": os.path.join(BUILD, "controlplane/tentctl/tentctl"),
     "mover": os.path.join(BUILD, "tests/integration/mover"),
 }
+REPORT = ".sanitizer"
 METRICS = os.environ.get("TENT_TEST_METRICS", "1") == "1"  # the build records numbers
 SLOW = float(os.environ.get("TENT_TEST_SLOW", "1"))  # sanitizer builds multiply their deadlines
 
@@ -39,6 +40,26 @@ def free_port(family=socket.AF_INET, address="127.0.0.1"):
         return s.getsockname()[1]
 
 
+def sanitizer_env(log):
+    """A report that a process survives, or that dies with it, must fail the test all the same: into a file beside its log."""
+    where = f"log_path={log}{REPORT}"
+    return {v: ":".join(filter(None, [os.environ.get(v), where])) for v in ("ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS")}
+
+
+def sanitizer_reports(folder):
+    """{file: text} of those that say something; a line of a sanitizer about its own start is no report."""
+    found = {}
+    for path, _, names in os.walk(folder):
+        for name in names:
+            if REPORT not in name:
+                continue
+            with open(os.path.join(path, name), encoding="utf-8", errors="replace") as f:
+                text = f.read()
+            if "Sanitizer" in text or "runtime error" in text:
+                found[name] = text
+    return found
+
+
 class Process:
     """A child with its output in a file. kill() is SIGKILL."""
 
@@ -46,7 +67,7 @@ class Process:
         self.args, self.log = args, log
         with open(log, "ab") as out:
             self.p = subprocess.Popen(args, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                                      pass_fds=pass_fds, env={**os.environ, **(env or {})})
+                                      pass_fds=pass_fds, env={**os.environ, **sanitizer_env(log), **(env or {})})
 
     @property
     def pid(self):
@@ -239,7 +260,11 @@ class World:
             if p.alive():
                 p.signal(signal.SIGCONT)
                 p.kill()
+        reports = sanitizer_reports(self.dir)
         shutil.rmtree(self.dir, ignore_errors=True)
+        for name, text in reports.items():
+            print(f"---- {name}\n{text[:8000]}", file=sys.stderr)
+        assert not reports, f"sanitizer reports: {list(reports)}"
         return False
 
 
