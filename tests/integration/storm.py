@@ -345,6 +345,8 @@ class Storm:
         if took[worst] > HEAL_S:
             print(f"  slow: {victim}: {({name: round(s, 2) for name, s in took.items() if s > HEAL_S})} after {self.restart_ns}; "
                   f"load {os.getloadavg()[0]:.1f}", flush=True)
+            told = [line for line in self.find(worst).p.text().splitlines() if line.startswith("mover:")][-5:]
+            print("".join(f"    {line}\n" for line in told), end="", flush=True)
         assert took[worst] < HEAL_EACH_S * SLOW, f"{victim}: {worst} went on only {took[worst]:.2f} s after the restart: {took}"
 
     # ---- the end
@@ -364,7 +366,10 @@ class Storm:
         """Stop the load, wait until nothing of it is left, and say what the daemons hold then."""
         self.check_alive()
         for load in self.loads:
+            asked = time.monotonic()
             rc = load.p.stop(120)
+            if time.monotonic() - asked > 10:
+                print(f"  {load.name}: {time.monotonic() - asked:.0f} s until all of its work was over", flush=True)
             load.poll()
             assert rc == 0, f"{load.name}: exit {rc}\n{load.p.text()[-3000:]}"
         for load in self.servers:
@@ -415,6 +420,8 @@ class Storm:
 
     def _is_base(self, host):
         d = host.tentctl_json("status")["data_plane"]
+        if "clients" not in d:
+            return False  # it is about to attach again
         left = {k: d[k] for k in ("clients", "qps", "memories", "segments", "remotes") if d[k] != 0}
         return left == {} and host.idle()
 
