@@ -17,7 +17,8 @@
 #include "common/clock.h"
 
 #define TAKE_TRIES 16
-#define LISTEN_BACKLOG 128
+/* A host that starts all its applications at once is not turned away; the kernel caps it (net.core.somaxconn). */
+#define LISTEN_BACKLOG 1024
 
 static tn_status lock_path(const char *dir, const char *name, char out[static SHR_LEASE_PATH_MAX])
 {

@@ -19,7 +19,7 @@
 #define FENCE_NS UINT64_C(15000000000) /* a fenced lane may have to drain one frame first */
 #define ACCEPTS_PER_TURN 32
 #define ACCEPT_RETRY_NS UINT64_C(50000000)
-#define BACKLOG 128
+#define BACKLOG 1024 /* all peers come back at once after a restart */
 
 struct greet {
 	struct tn_list link;
