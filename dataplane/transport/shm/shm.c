@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Transport shm: both ends are memory of this host that the data plane has mapped; one copy, done by the worker in
- * slices. Requests of at most one slice go first, then one slice of the large ones in turn, so that nobody waits
- * behind more than one slice. Nothing of an attempt can land after it ended: every end is fenced. Worker thread. */
+ * slices. Requests of at most one slice go first, then one slice of a large one, so that nobody small waits behind more
+ * than one slice. Large ones take turns of a few slices: a copy that goes on where it stopped finds the processor's
+ * prefetchers and page translations warm. Nothing of an attempt can land after it ended: every end is fenced. Worker
+ * thread. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,11 +17,13 @@
 #include "dataplane/transport/transport.h"
 
 #define DONE_MAX 64u
+#define TURN_SLICES 4u /* of a large copy, before the next large one */
 
 struct shm {
 	struct dp_transport base;
 	struct tn_list small, large; /* dp_attempt.t_link */
 	uint64_t slice_bytes, nontemporal_min_bytes;
+	uint32_t turn; /* slices that the first large one has had in a row */
 	dp_copy_fn cached, nontemporal;
 	struct dp_heat heat;
 	const struct tn_metrics *m;
@@ -179,12 +183,15 @@ static uint32_t shm_progress(struct dp_transport *t, uint64_t now_ns, uint32_t b
 	moved += cnt;
 	struct dp_attempt *a = tn_list_first(&s->large, struct dp_attempt, t_link);
 	if (a) {
-		tn_list_unlink(&a->t_link);
 		copy_slice(s, a, s->slice_bytes);
-		if (a->t_done == a->bytes)
-			done[cnt++] = a;
-		else
-			tn_list_push_back(&s->large, &a->t_link);
+		if (++s->turn >= TURN_SLICES || a->t_done == a->bytes) {
+			s->turn = 0;
+			tn_list_unlink(&a->t_link);
+			if (a->t_done == a->bytes)
+				done[cnt++] = a;
+			else
+				tn_list_push_back(&s->large, &a->t_link);
+		}
 		moved++;
 	}
 	if (cnt > 0)
@@ -195,6 +202,8 @@ static uint32_t shm_progress(struct dp_transport *t, uint64_t now_ns, uint32_t b
 /* A slice never runs while others are called, so the end is always at once. */
 static void shm_cancel(struct dp_transport *t, struct dp_attempt *a)
 {
+	if (tn_list_first(&self(t)->large, struct dp_attempt, t_link) == a)
+		self(t)->turn = 0;
 	tn_list_unlink(&a->t_link);
 	struct dp_result res = {
 		.status = TN_CANCELED, .phase = TN_PHASE_POLL, .reason = TN_REASON_CANCELED,
