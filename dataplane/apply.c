@@ -11,7 +11,6 @@
 #include "common/assert.h"
 #include "common/hook.h"
 #include "dataplane/worker_state.h"
-#include "shm-ring/doorbell.h"
 
 #define COMMAND_BUDGET 16u
 
@@ -27,19 +26,15 @@ static struct dp_qp *qp_by_id(const struct dp_worker *w, uint64_t id)
 
 /* ---- queue pairs ---- */
 
-static void bell_ready(struct dp_pollable *p, uint32_t events)
-{
-	(void)events; /* a hang-up is the control thread's business: it sees the client's socket close */
-	(void)shr_doorbell_drain(p->fd);
-}
-
 static tn_status qp_add(struct dp_worker *w, struct dp_qp *qp)
 {
-	qp->bell = (struct dp_pollable){ .ready = bell_ready, .fd = qp->cfg.doorbell_fd };
+	dp_hot_add(&w->hot, qp, w->now_ns);
 	/* Edge-triggered: a peer that hung up, or rings without pause, does not keep us awake. */
 	tn_status s = dp_poller_add(&w->poller, &qp->bell, EPOLLIN | EPOLLET, false);
 	if (s == TN_OK)
 		tn_list_push_back(&w->qps, &qp->link);
+	else
+		dp_hot_remove(qp);
 	return s;
 }
 
@@ -56,6 +51,7 @@ static void qp_remove(struct dp_worker *w, struct dp_qp *qp)
 		tn_list_foreach(node, &qp->batches[i])
 			dp_batch_free(&w->pools, tn_list_entry(node, struct dp_batch, link));
 	tn_list_unlink(&qp->dirty_link);
+	dp_hot_remove(qp);
 	tn_list_unlink(&qp->link);
 }
 

@@ -313,8 +313,8 @@ void dp_flow_report_stuck(struct dp_worker *w)
 	uint64_t after = w->stats.stuck_ns;
 	if (after == 0)
 		return;
-	tn_list_foreach(qp_node, &w->qps) {
-		struct dp_qp *qp = tn_list_entry(qp_node, struct dp_qp, link);
+	tn_list_foreach(qp_node, &w->hot.qps) {
+		struct dp_qp *qp = tn_list_entry(qp_node, struct dp_qp, hot_link);
 		tn_list_foreach(node, &qp->requests) {
 			struct dp_request *r = tn_list_entry(node, struct dp_request, qp_link);
 			if (w->now_ns - r->ingress_ns < after)

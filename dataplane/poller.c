@@ -57,12 +57,16 @@ static uint32_t serve(struct dp_poller *p, int cnt)
 	return served;
 }
 
-uint32_t dp_poller_spin(struct dp_poller *p, bool eager)
+uint32_t dp_poller_spin(struct dp_poller *p, bool eager, bool bells)
 {
-	if (p->sockets == 0 || (!eager && p->skip-- > 0))
+	if (p->sockets == 0 && !bells)
 		return 0;
+	if ((!eager || p->sockets == 0) && p->skip > 0) {
+		p->skip--;
+		return 0;
+	}
 	uint32_t served = serve(p, epoll_wait(p->epfd, p->events, DP_POLL_EVENTS, 0));
-	p->skip_max = served ? 0 : TN_MIN(p->skip_max * 2 + 1, DP_POLL_SKIP_MAX);
+	p->skip_max = served ? 0 : TN_MIN(p->skip_max * 2 + 1, p->sockets ? DP_POLL_SKIP_MAX : DP_POLL_SKIP_BELLS);
 	p->skip = p->skip_max;
 	return served;
 }

@@ -10,10 +10,11 @@
 
 #define DP_POLL_EVENTS 64
 #define DP_POLL_SKIP_MAX 4u
+#define DP_POLL_SKIP_BELLS 32u /* with nothing but doorbells: a ring may wait for a few turns */
 
 struct dp_poller {
 	int epfd;
-	uint32_t sockets;              /* pollables of transports: with none, a spinning worker never asks */
+	uint32_t sockets;              /* pollables of transports: with none, it is never eager */
 	uint32_t skip, skip_max;       /* loops until the next question; grows while the answers are empty */
 	int cnt;                       /* events of the question being served; 0 outside */
 	struct epoll_event events[DP_POLL_EVENTS];
@@ -28,9 +29,9 @@ void dp_poller_mod(struct dp_poller *p, struct dp_pollable *what, uint32_t event
 /* Also forgets events of it that were fetched and not served yet. */
 void dp_poller_del(struct dp_poller *p, struct dp_pollable *what, bool socket);
 
-/* A spinning worker's turn: asks at once while `eager` (work on sockets is expected), else now and then. Serves what is
- * ready; returns how much. */
-uint32_t dp_poller_spin(struct dp_poller *p, bool eager);
+/* A spinning worker's turn: asks at once while `eager` (work on sockets is expected), else now and then; never while
+ * there are neither sockets nor `bells` that may ring. Serves what is ready; returns how much. */
+uint32_t dp_poller_spin(struct dp_poller *p, bool eager, bool bells);
 /* Sleep up to timeout_ns and serve what woke us. */
 uint32_t dp_poller_sleep(struct dp_poller *p, uint64_t timeout_ns);
 

@@ -28,23 +28,30 @@
 
 /* ---- the loop ---- */
 
-static uint32_t drain_all(struct dp_worker *w)
+static uint32_t drain_one(struct dp_worker *w, struct dp_qp *qp)
+{
+	if (tn_unlikely(qp->broken)) {
+		struct dp_evt evt = { .kind = DP_EVT_CLIENT_BROKEN, .num = qp->cfg.client_id };
+		qp->broken_told = qp->broken_told || dp_worker_tell(w, &evt) == TN_OK;
+		return 0;
+	}
+	return qp->closing ? 0 : dp_flow_ingest(w, qp);
+}
+
+static uint32_t drain_hot(struct dp_worker *w)
 {
 	uint32_t done = 0;
-	tn_list_foreach(node, &w->qps) {
-		struct dp_qp *qp = tn_list_entry(node, struct dp_qp, link);
-		if (tn_unlikely(qp->broken)) {
-			struct dp_evt evt = { .kind = DP_EVT_CLIENT_BROKEN, .num = qp->cfg.client_id };
-			qp->broken_told = qp->broken_told || dp_worker_tell(w, &evt) == TN_OK;
-		} else if (!qp->closing) {
-			done += dp_flow_ingest(w, qp);
-		}
+	tn_list_foreach(node, &w->hot.qps) {
+		struct dp_qp *qp = tn_list_entry(node, struct dp_qp, hot_link);
+		uint32_t cnt = drain_one(w, qp);
+		done += cnt;
+		if (cnt > 0)
+			dp_hot_worked(qp, w->now_ns);
+		else
+			dp_hot_idle(qp, w->now_ns);
 	}
-	/* The first one is the last one next time. */
-	if (done && w->qps.next->next != &w->qps) {
-		struct tn_list *first = tn_list_pop_front(&w->qps);
-		tn_list_push_back(&w->qps, first);
-	}
+	if (done > 0)
+		dp_hot_rotate(&w->hot);
 	return done;
 }
 
@@ -62,8 +69,8 @@ static void publish(struct dp_worker *w)
 	const struct dp_states *st = &w->pools.states;
 	uint64_t oldest = UINT64_MAX;
 	uint32_t lanes = 0, up = 0;
-	tn_list_foreach(node, &w->qps) {
-		const struct dp_qp *qp = tn_list_entry(node, struct dp_qp, link);
+	tn_list_foreach(node, &w->hot.qps) { /* whoever has requests is hot */
+		const struct dp_qp *qp = tn_list_entry(node, struct dp_qp, hot_link);
 		const struct dp_request *r = tn_list_first(&qp->requests, struct dp_request, qp_link);
 		if (r)
 			oldest = TN_MIN(oldest, r->ingress_ns);
@@ -119,8 +126,8 @@ uint32_t dp_worker_step(struct dp_worker *w, uint64_t now_ns)
 	w->now_ns = TN_MAX(now_ns, w->now_ns);
 	uint64_t start_ns = w->now_ns;
 	work += dp_apply_commands(w);
-	work += dp_poller_spin(&w->poller, w->remote_attempts > 0 || w->idle_turn);
-	work += drain_all(w);
+	work += dp_poller_spin(&w->poller, w->remote_attempts > 0 || w->idle_turn, w->hot.cold > 0);
+	work += drain_hot(w);
 	work += dp_flow_timers(w);
 	work += dp_notice_send_ready(w);
 	work += dp_flow_dispatch(w);
@@ -149,32 +156,16 @@ uint64_t dp_worker_next_ns(const struct dp_worker *w)
 
 /* ---- sleeping ---- */
 
-/* Work that came since it was last looked for. *blocked_out: a queue pair has entries for which there is no room; they
- * are no reason to stay awake, but nobody rings when room comes (the application consumed completions). */
+/* Work that came since it was last looked for. */
 static bool something_waits(const struct dp_worker *w, bool *blocked_out)
 {
-	bool waits = shr_mailbox_pending(&w->cmds);
-	*blocked_out = false;
-	tn_list_foreach(node, &w->qps) {
-		const struct dp_qp *qp = tn_list_entry(node, struct dp_qp, link);
-		if (qp->broken || qp->closing)
-			continue;
-		*blocked_out |= qp->blocked;
-		waits |= !qp->blocked && shr_sq_pending(&qp->sq);
-	}
-	return waits;
+	return dp_hot_waits(&w->hot, blocked_out) || shr_mailbox_pending(&w->cmds);
 }
 
 static void arm(struct dp_worker *w, bool on)
 {
 	tn_store_relaxed32(&w->armed, on);
-	tn_list_foreach(node, &w->qps) {
-		tn_a32 *armed = &tn_list_entry(node, struct dp_qp, link)->view.qp->sq_armed.value;
-		if (on)
-			shr_doorbell_arm(armed);
-		else
-			shr_doorbell_disarm(armed);
-	}
+	dp_hot_arm(&w->hot, on);
 }
 
 static uint64_t sleep_limit(const struct dp_worker *w, bool blocked)
@@ -350,6 +341,7 @@ tn_status dp_worker_new(const struct dp_worker_env *env, uint32_t index, struct 
 	w->poller.epfd = w->wake.fd = w->evt_fd = -1;
 	w->cpu = UINT32_MAX;
 	tn_list_init(&w->qps);
+	dp_hot_init(&w->hot);
 	tn_list_init(&w->waiting);
 	tn_list_init(&w->orphans);
 	tn_list_init(&w->quiescing);

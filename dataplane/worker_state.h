@@ -10,6 +10,7 @@
 #include "common/rand.h"
 #include "dataplane/admission/queue.h"
 #include "dataplane/completion/retire.h"
+#include "dataplane/ingress/hot.h"
 #include "dataplane/ingress/sq_drain.h"
 #include "dataplane/poller.h"
 #include "dataplane/selection/selector.h"
@@ -43,7 +44,8 @@ struct dp_worker {
 	bool stopping, stopped;
 
 	/* the stages, in the order of the flow */
-	struct tn_list qps;        /* struct dp_qp.link; rotated for fairness */
+	struct tn_list qps;        /* struct dp_qp.link; all of them */
+	struct dp_hot hot;         /* those that are looked at */
 	struct dp_ingress_cfg ingress;
 	bool merge;
 	uint64_t merge_max_bytes;

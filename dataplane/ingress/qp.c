@@ -33,6 +33,7 @@ struct dp_qp *dp_qp_new(const struct dp_qp_cfg *cfg)
 	shr_sq_cons_init(&qp->sq, &qp->view);
 	shr_cq_prod_init(&qp->cq, &qp->view);
 	tn_list_init(&qp->link);
+	tn_list_init(&qp->hot_link);
 	tn_list_init(&qp->dirty_link);
 	tn_list_init(&qp->requests);
 	qp->batches = batches;

@@ -9,8 +9,13 @@
 #include "dataplane/worker.h"
 #include "shm-ring/spsc.h"
 
+struct dp_hot;
+
 struct dp_qp {
 	struct tn_list link;       /* the worker's queue pairs */
+	struct tn_list hot_link;   /* hot.h; not linked: cold, or done with */
+	struct dp_hot *hot;        /* since it was added to a worker */
+	uint64_t work_ns;          /* last time it had work, or was asked whether it should turn cold */
 	struct tn_list dirty_link; /* has completions that are not published yet */
 	struct shr_qp_view view;
 	struct shr_sq_cons sq;
@@ -22,6 +27,7 @@ struct dp_qp {
 	uint32_t batch_mask, batch_cnt;
 	uint64_t batch_seed;       /* an application cannot aim at one bucket */
 	bool blocked;              /* its last drain took nothing although entries wait: no room for them yet */
+	bool cold;                 /* its doorbell is armed, nobody looks */
 	bool broken;               /* its ring broke the rules: never looked at again */
 	bool broken_told;          /* DP_EVT_CLIENT_BROKEN is on its way */
 	bool closing;              /* QP_DEL or CLIENT_DEL: nothing is drained any more */

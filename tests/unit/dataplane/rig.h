@@ -248,6 +248,7 @@ static inline void rig_submit_on(struct rig_qp *q, const struct shr_sqe_shm *sqe
 	for (uint32_t i = 0; i < cnt; i++)
 		shr_sq_put(&q->sq, &sqe[i]);
 	shr_sq_publish(&q->sq);
+	(void)shr_doorbell_ring_if_armed(&q->view.qp->sq_armed.value, q->bells[1]);
 }
 
 static inline void rig_submit(struct rig *g, struct shr_sqe_shm sqe) { rig_submit_on(&g->q, &sqe, 1); }

@@ -208,6 +208,25 @@ static void test_busy_mode(void)
 	stop(&g);
 }
 
+/* Pauses around the time after which a quiet pair turns cold: the ring of a busy worker is lost nowhere. */
+static void test_busy_cooling(void)
+{
+	static const char *const sets[] = { "poll/mode=busy" };
+	struct rig g;
+	struct shr_cqe_shm c;
+	rig_open(&g, sets, 1, NULL);
+	go_live(&g);
+	for (uint64_t i = 1; i <= 200; i++) {
+		uint64_t until = tn_now_ns() + DP_HOT_NS - 2000 + i * 20;
+		struct shr_sqe_shm s = rig_sqe(SHR_OP_WRITE, i, 0, 0, 64);
+		while (tn_now_ns() < until)
+			tn_cpu_relax();
+		send_sqe(&g, &s, 1);
+		CU_ASSERT_TRUE_FATAL(wait_cqe(&g, &c) && c.token == i && c.status == TN_OK);
+	}
+	stop(&g);
+}
+
 TN_TEST_MAIN("thread",
 	{ "one request at a time, the application sleeps", test_traffic },
 	{ "many requests in flight", test_depth },
@@ -215,4 +234,5 @@ TN_TEST_MAIN("thread",
 	{ "a sleeping worker keeps deadlines", test_timer },
 	{ "a ring blocked by untaken completions recovers", test_blocked_ring },
 	{ "busy mode", test_busy_mode },
+	{ "a busy worker and pairs that just turn cold [D1]", test_busy_cooling },
 )

@@ -313,6 +313,60 @@ static void test_doorbell(void)
 	rig_close(&g);
 }
 
+/* A quiet pair is not looked at until its application rings, and is armed for that; the busy neighbour stays hot. */
+static void test_quiet_turns_cold(void)
+{
+	struct rig g;
+	rig_open(&g, NULL, 0, NULL);
+	struct rig_qp quiet;
+	struct shr_cqe_shm c;
+	rig_qp_make(&g, &quiet, 12, RIG_CLIENT);
+	for (int i = 0; i < 6; i++) {
+		g.now += DP_HOT_NS / 4;
+		rig_run(&g, rig_sqe(SHR_OP_WRITE, 1, 0, 0, 64));
+	}
+	CU_ASSERT_EQUAL(g.w->hot.cold, 1);
+	CU_ASSERT_TRUE(shr_doorbell_is_armed(&quiet.view.qp->sq_armed.value));
+	CU_ASSERT_FALSE(shr_doorbell_is_armed(&g.q.view.qp->sq_armed.value));
+	struct shr_sqe_shm s = rig_sqe(SHR_OP_WRITE, 2, 0, 0, 64);
+	shr_sq_put(&quiet.sq, &s);
+	shr_sq_publish(&quiet.sq); /* without the ring that it owes */
+	rig_steps(&g, 2 * DP_POLL_SKIP_BELLS);
+	CU_ASSERT_FALSE(rig_poll_on(&quiet, &c));
+	shr_doorbell_ring(quiet.bells[1]);
+	rig_steps(&g, DP_POLL_SKIP_BELLS + 3);
+	CU_ASSERT_TRUE(rig_poll_on(&quiet, &c) && c.token == 2);
+	CU_ASSERT_EQUAL(g.w->hot.cold, 0);
+	CU_ASSERT_FALSE(shr_doorbell_is_armed(&quiet.view.qp->sq_armed.value));
+	rig_advance(&g, DP_HOT_NS);
+	CU_ASSERT_EQUAL(g.w->hot.cold, 2);
+	CU_ASSERT_EQUAL(rig_do(&g, (struct dp_cmd){ .kind = DP_CMD_QP_DEL, .num = 12, .fd = -1 }), TN_OK);
+	CU_ASSERT_EQUAL(g.w->hot.cold, 1);
+	rig_qp_free(&quiet);
+	rig_close(&g);
+}
+
+/* What has requests is hot however long they take: the reports of stuck and oldest requests look nowhere else. */
+static void test_outstanding_stays_hot(void)
+{
+	struct rig g;
+	rig_open(&g, NULL, 0, NULL);
+	struct shr_cqe_shm c;
+	rig_submit(&g, rig_sqe(SHR_OP_WRITE, 4, 0, 0, 4000000));
+	rig_steps(&g, 1);
+	for (int i = 0; i < 4; i++) {
+		g.now += 2 * DP_HOT_NS;
+		rig_steps(&g, 1); /* one slice in each */
+	}
+	CU_ASSERT_FALSE(rig_poll(&g, &c));
+	CU_ASSERT_EQUAL(g.w->hot.cold, 0);
+	rig_steps(&g, 40);
+	CU_ASSERT_TRUE(rig_poll(&g, &c));
+	rig_advance(&g, DP_HOT_NS);
+	CU_ASSERT_EQUAL(g.w->hot.cold, 1);
+	rig_close(&g);
+}
+
 TN_TEST_MAIN("worker",
 	{ "WRITE, then READ back, many sizes", test_write_then_read },
 	{ "contiguous neighbours merge", test_merge },
@@ -326,4 +380,6 @@ TN_TEST_MAIN("worker",
 	{ "removal while in use", test_removal },
 	{ "no candidate at all", test_policy_exhausted },
 	{ "the doorbell rings only for sleepers", test_doorbell },
+	{ "a quiet queue pair turns cold", test_quiet_turns_cold },
+	{ "outstanding requests keep one hot", test_outstanding_stays_hot },
 )
