@@ -69,6 +69,8 @@ struct tent_qp {
 	/* owner thread */
 	struct lt_ring *ring;        /* NULL: no data plane now */
 	bool armed;                  /* cq_armed is set */
+	uint32_t look_credit;        /* of looking before a sleep: it has been paying */
+	uint32_t look_cnt;           /* waits without credit */
 	bool ring_broken;            /* nothing of it is believed any more; the keeper was told */
 	tn_status dead_status;       /* not OK: final */
 	char dead_text[160];
