@@ -131,6 +131,7 @@ uint64_t dp_worker_now(const struct dp_worker *w)
 	(void)w;
 	return (rig.virtual_time ? rig.virtual_ns : tn_now_ns()) + rig.skew_ns;
 }
+void dp_worker_refresh_now(struct dp_worker *w) { w->clock_reads++; }
 uint32_t dp_worker_index(const struct dp_worker *w) { return w->index; }
 const struct tn_config *dp_worker_config(const struct dp_worker *w) { return w->config; }
 const struct tn_id128 *dp_worker_session(const struct dp_worker *w) { return &w->session; }
