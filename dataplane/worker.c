@@ -24,6 +24,7 @@
 #define NOTE_BUFFERS 1024u
 #define PUBLISH_NS (1 * TN_NS_PER_MS)
 #define STUCK_SCAN_NS (100 * TN_NS_PER_MS)
+#define BULK_SPIN_NS (2 * TN_NS_PER_US) /* what falling asleep costs */
 #define SLEEP_MAX_NS (100 * TN_NS_PER_MS)
 
 /* ---- the loop ---- */
@@ -174,13 +175,25 @@ static uint64_t sleep_limit(const struct dp_worker *w, bool blocked)
 	return TN_MIN(tn_remaining_ns(next, w->now_ns), blocked ? TN_NS_PER_MS : SLEEP_MAX_NS);
 }
 
+/* Whatever moves bytes now moves large blocks. */
+static bool in_bulk(const struct dp_worker *w)
+{
+	for (uint32_t i = 0; i < w->transport_cnt; i++)
+		if (w->transports[i]->ops->bulk && w->transports[i]->ops->bulk(w->transports[i]))
+			return true;
+	return false;
+}
+
 static void idle(struct dp_worker *w)
 {
-	if (w->busy_mode || w->now_ns - w->last_work_ns < w->spin_ns || dp_worker_next_ns(w) <= w->now_ns) {
+	bool bulk = in_bulk(w);
+	uint64_t spin_ns = bulk ? TN_MIN(w->spin_ns, BULK_SPIN_NS) : w->spin_ns;
+	if (w->busy_mode || w->now_ns - w->last_work_ns < spin_ns || dp_worker_next_ns(w) <= w->now_ns) {
 		tn_cpu_relax();
 		return;
 	}
-	publish(w);
+	if (!bulk || w->now_ns - w->last_publish_ns >= PUBLISH_NS) /* in bulk it sleeps often, and not for long */
+		publish(w);
 	arm(w, true);
 	/* [D1] [D3] full: armed = 1 is visible before the re-check reads rings and mailbox. */
 	shr_doorbell_arm_fence();

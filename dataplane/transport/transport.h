@@ -39,6 +39,9 @@ struct dp_transport_ops {
 	uint64_t (*next_timer_ns)(const struct dp_transport *t);
 	/* True when progress() has work that needs no wake-up (slices to copy, bytes to send): the worker must not sleep. */
 	bool (*busy)(const struct dp_transport *t);
+	/* True while what arrives or leaves are parts of large blocks: the worker then sleeps between them instead of
+	 * spinning, because waking up costs little against the time that a part takes. NULL: never. */
+	bool (*bulk)(const struct dp_transport *t);
 
 	/* Server side and changes; NULL where the kind has none. *_del return true when already quiesced; otherwise the
 	 * transport makes `quiesced_mem/seg` true later and the worker asks again each loop. */

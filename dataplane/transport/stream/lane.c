@@ -104,8 +104,9 @@ void dp_lane_close(struct dp_lane *l, tn_status status, enum dp_frame_error erro
 }
 
 /* Bytes moved: the lane is alive, and is looked at again when that was too long ago. */
-static void moved_now(struct dp_lane *l)
+static void moved_now(struct dp_lane *l, size_t bytes)
 {
+	l->stream->call_bytes = (l->stream->call_bytes * 7 + bytes) / 8;
 	l->moved_ns = dp_stream_now(l->stream);
 	dp_stream_timer(l->stream, l->moved_ns + l->stream->cfg.progress_timeout_ns);
 }
@@ -232,7 +233,7 @@ uint32_t dp_lane_transmit(struct dp_lane *l)
 			st = l->stream->bytes->writev(&l->bytes, iov, tx_first_cnt(l), &moved);
 		if (st == TN_OK) {
 			calls++;
-			moved_now(l);
+			moved_now(l, moved);
 			l->writable = moved == want;
 			tx_advance(l, moved);
 			tx_cut_pass(l);
@@ -353,7 +354,7 @@ static bool rx_once(struct dp_lane *l)
 		dp_lane_close(l, st == TN_NO_MEMORY ? TN_PATH_DOWN : st, DP_FRAME_OK, false);
 		return false;
 	}
-	moved_now(l);
+	moved_now(l, moved);
 	if (moved < want && !l->hangup)
 		l->readable = false; /* drained: the provider will call when more arrives */
 	size_t m = TN_MIN(moved, (size_t)l->rx_left);

@@ -14,6 +14,7 @@
 #include "common/config.h"
 #include "dataplane/transport/stream/account.h"
 
+#define BULK_BYTES (16u * 1024u) /* moved by one call: parts of large blocks */
 #define ROUNDS 4u /* receive-cut-send rounds of one progress call */
 
 TN_INLINE struct dp_stream *stream_of(struct dp_transport *t) { return tn_container_of(t, struct dp_stream, base); }
@@ -276,4 +277,9 @@ bool dp_stream_busy(const struct dp_transport *t)
 	const struct dp_stream *s = tn_container_of((struct dp_transport *)(uintptr_t)t, struct dp_stream, base);
 	return !tn_list_empty(&s->rx) || !tn_list_empty(&s->tx) || !tn_list_empty(&s->dirty) ||
 	       !tn_list_empty(&s->done);
+}
+
+bool dp_stream_bulk(const struct dp_transport *t)
+{
+	return tn_container_of((struct dp_transport *)(uintptr_t)t, struct dp_stream, base)->call_bytes >= BULK_BYTES;
 }

@@ -115,6 +115,7 @@ struct dp_stream {
 	unsigned kind; /* enum tn_stream */
 	struct tn_rand rand;
 	uint64_t timer_ns; /* nothing is due before */
+	uint64_t call_bytes; /* that a call moves, smoothed over the last few calls that moved any */
 	struct dp_path *paths;
 	struct dp_lane *lanes;
 	struct dp_sender *sender_pool;
@@ -142,6 +143,7 @@ void dp_stream_destroy(struct dp_transport *t);
 uint32_t dp_stream_progress(struct dp_transport *t, uint64_t now_ns, uint32_t budget);
 uint64_t dp_stream_next_timer_ns(const struct dp_transport *t);
 bool dp_stream_busy(const struct dp_transport *t);
+bool dp_stream_bulk(const struct dp_transport *t);
 struct dp_lane *dp_stream_lane_get(struct dp_stream *s, const struct dp_lane_side *side, enum dp_lane_state state);
 void dp_stream_lane_put(struct dp_lane *l);
 TN_INLINE uint64_t dp_stream_now(const struct dp_stream *s) { return dp_worker_now(s->base.worker); }
@@ -227,7 +229,7 @@ void dp_serve_revoke(struct dp_lane *l);
 #define DP_STREAM_OPS                                                                                                  \
 	.destroy = dp_stream_destroy, .reach = dp_stream_reach, .submit = dp_stream_submit,                            \
 	.progress = dp_stream_progress, .cancel = dp_stream_cancel, .next_timer_ns = dp_stream_next_timer_ns,          \
-	.busy = dp_stream_busy, .peer_set = dp_stream_peer_set, .segment_busy = dp_stream_segment_busy,                \
+	.busy = dp_stream_busy, .bulk = dp_stream_bulk, .peer_set = dp_stream_peer_set, .segment_busy = dp_stream_segment_busy,                \
 	.segment_revoke = dp_stream_segment_revoke, .lane_adopt = dp_stream_lane_adopt, .fence = dp_stream_fence,      \
 	.note_send = dp_stream_note_send, .note_cancel = dp_stream_note_cancel,                                        \
 	.note_verdict = dp_stream_note_verdict, .datagram_send = dp_stream_datagram_send,                              \

@@ -26,6 +26,10 @@ static void move_all(bool ipv6, uint32_t buffers)
 	rig_pattern(near.base, near.bytes, 1);
 	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, near.bytes), TN_OK);
 	CU_ASSERT(rig_pattern_is(far.base, far.bytes, 1));
+	CU_ASSERT(rig.b.t->ops->bulk(rig.b.t) && rig_stream(&rig.a)->call_bytes > 0);
+	for (unsigned i = 0; i < 64; i++)
+		CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, i * 64, near.base + i * 64, 64), TN_OK);
+	CU_ASSERT_FALSE(rig.a.t->ops->bulk(rig.a.t) || rig.b.t->ops->bulk(rig.b.t));
 	CU_ASSERT(rig.a.clock_reads > 0); /* its end is not dated before the bytes moved */
 	CU_ASSERT_EQUAL(rig_move(TN_OP_READ, remote, 0, back.base, back.bytes), TN_OK);
 	CU_ASSERT(rig_pattern_is(back.base, back.bytes, 1));
