@@ -7,7 +7,7 @@ set -euo pipefail
 build=(gcc libc6-dev make ninja-build cmake pkg-config git ca-certificates
 	libzmq3-dev libjansson-dev libmicrohttpd-dev libsodium-dev libssl-dev openssl)
 tests=(g++ libcunit1-dev clang libclang-rt-14-dev spin mandoc curl iproute2 procps tmux util-linux nftables python3 bash-completion)
-perf=(python3 iproute2 util-linux librsvg2-bin)
+perf=(python3 iproute2 util-linux librsvg2-bin ucx-utils iperf3 libfabric-bin)
 
 usage() { echo "usage: deploy/packages.sh [--print] build|test|perf" >&2; exit 2; }
 print=0

@@ -1,103 +1,160 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs tentbench against yardsticks, interleaved: A B A B ..., so that a busy minute of the machine hits both. What
-counts is the median of the ratios of neighbours. Called by perf/compare.sh inside perf/lab.sh.
+"""Runs tent against yardsticks, interleaved: A B A B ..., so that a busy minute of the machine hits both. What counts is
+the median of the ratios of neighbours. Called by perf/compare.sh inside perf/lab.sh.
 
-To add a contender: one row in CONTENDERS (how to run a cell, how to read what it prints); to pit it against tent: one
+To add a contender: one row in contenders.py (how to run a cell, how to read what it prints); to pit it against tent: one
 row in MATCHES."""
 import argparse
+import contextlib
 import json
 import os
 import shutil
+import signal
 import statistics
-import subprocess
 import sys
+import time
 from collections import namedtuple
 
-KIB, MIB = 1 << 10, 1 << 20
-Cell = namedtuple("Cell", "op bytes depth pool")            # pool: bytes that both sides walk
-Figures = namedtuple("Figures", "gbps p50_us cpu others")   # cpu: seconds per GB; others: CPUs used by somebody else
-Contender = namedtuple("Contender", "program argv read")
-Match = namedtuple("Match", "name ours theirs metric bar cells")
+from contenders import CONTENDERS, KIB, MIB, Cell, Failed
 
+# bar: of the ratio; without a yardstick, of the figure itself. cpu_bar: of the ratio of CPU per GB. None: for information.
+# lab: options of perf/lab.sh that the match is meant for; perf/bars.sh gives them.
+Match = namedtuple("Match", "name ours theirs metric bar cpu_bar cells lab", defaults=("",))
 
-def read_tentbench(out):
-    cell = json.loads(out)["cells"][0]
-    if not cell["ok"]:
-        raise RuntimeError(cell["error"])
-    return Figures(cell["gb_per_s"], cell["latency_us"]["p50"], cell["cpu_s_per_gb"], cell["other_cpus"])
-
-
-def common(c, a):
-    return ["--op", c.op, "--size", str(c.bytes), "--pool", str(c.pool), "--time", f"{a.ms}ms", "--seed", str(a.seed),
-            "--json", "-"]
-
-
-def tentbench(ref, transport):
-    return lambda c, a: ["tentbench", "run", ref, "--transport", transport, "--depth", str(c.depth), *common(c, a)]
-
-
-FIRST, LAST = (str(f(os.sched_getaffinity(0))) for f in (min, max))
-CONTENDERS = {
-    "tent shm": Contender("tentbench", tentbench("own", "shm"), read_tentbench),
-    "tent tcp": Contender("tentbench", tentbench("b/kv", "tcp"), read_tentbench),
-    "memcpy_loop": Contender("memcpy_loop", lambda c, a: ["memcpy_loop", "--cpu", FIRST, *common(c, a)],
-                             read_tentbench),
-    "tcp_loop": Contender("tcp_loop", lambda c, a: ["tcp_loop", "--cpu", f"{FIRST},{LAST}", "--depth", str(c.depth),
-                                                    *common(c, a)], read_tentbench),
-}
-
-COLD = 512 * MIB
+COLD, HOT = 512 * MIB, 8 * MIB
 OPS = ("write", "read")
+BULK = [Cell(op, MIB, 8, COLD) for op in OPS]
+BULK_HOT = [Cell(op, MIB, 8, HOT) for op in OPS]  # ucx_perftest and iperf3 use one buffer again and again
+SMALL = [Cell(op, 4 * KIB, 1, COLD) for op in OPS]
+BUSY = "poll/mode=busy"
+BOTH_BUSY, A_BUSY = f"--set {BUSY}", f"--set-a {BUSY}"
 MATCHES = [
-    Match("shm", "tent shm", "memcpy_loop", "gbps", 0.95,
+    Match("shm", "tent shm", "memcpy_loop", "gbps", 0.95, None,
           [Cell(op, size, 8, pool) for size in (MIB, 4 * MIB) for pool in (COLD, 8 * size) for op in OPS]),
-    Match("tcp", "tent tcp", "tcp_loop", "gbps", 1.0, [Cell(op, MIB, 8, COLD) for op in OPS]),
-    Match("tcp-small", "tent tcp", "tcp_loop", "p50_us", None, [Cell(op, 4 * KIB, 1, COLD) for op in OPS]),
+    Match("tcp", "tent tcp", "tcp_loop", "gbps", 1.0, 1.0, BULK),
+    Match("tcp-ucx", "tent tcp", "ucx best", "gbps", 1.0, 1.0, BULK_HOT),
+    Match("tcp-iperf3", "tent tcp", "iperf3", "gbps", None, None, BULK_HOT[:1]),
+    Match("tcp-libfabric", "tent tcp", "fi_pingpong", "gbps", None, None, [Cell("write", MIB, 1, MIB)]),
+    Match("tcp-small", "tent tcp", "tcp_loop", "p50_us", None, None, SMALL),
+    Match("tcp-inside", "tent tcp inside", "ucx put_lat", "p50_us", 1 / 1.5, None, SMALL, BOTH_BUSY),
+    Match("shm-small", "tent shm busy", None, "p50_us", 3.0, None, SMALL, A_BUSY),
+    Match("shm-rate", "tent shm busy", None, "ops", 500e3, None, [Cell(op, 4 * KIB, 32, COLD) for op in OPS], A_BUSY),
 ]
+UNITS = {"gbps": "GB/s", "p50_us": "us", "ops": "op/s"}
+
+
+def data_planes():
+    for pid in filter(None, os.environ.get("TENTBENCH_PIDS", "").split(",")):
+        with open(f"/proc/{pid}/comm", encoding="ascii") as f:
+            if f.read().strip() == "tent-dataplane":
+                yield int(pid)
+
+
+@contextlib.contextmanager
+def standing_still(match):
+    """Workers that spin share the yardstick's CPUs, so they are stopped while it runs. Sleeping ones disturb nobody."""
+    pids = list(data_planes()) if BUSY in match.lab else []
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+        time.sleep(0.5 if pids else 0)
 
 
 def run(name, cell, a):
-    who = CONTENDERS[name]
-    r = subprocess.run(who.argv(cell, a), capture_output=True, text=True, timeout=60 + a.ms / 100, check=False)
     try:
-        return who.read(r.stdout)
-    except (ValueError, KeyError, IndexError, RuntimeError) as e:
-        raise SystemExit(f"perf/compare.sh: {name}: exit {r.returncode}: {e}\n{r.stderr}") from e
+        return CONTENDERS[name].run(cell, a)
+    except (Failed, ValueError, KeyError, IndexError) as e:
+        raise SystemExit(f"perf/compare.sh: {name}: {cell}: {e}") from e
 
 
-def ratio(match, ours, theirs, field):
+def turn(match, cell, a):
+    """One pair of runs."""
+    ours, theirs = run(match.ours, cell, a), None
+    if match.theirs:
+        with standing_still(match):
+            theirs = run(match.theirs, cell, a)
+    return ours, theirs
+
+
+def ratio(ours, theirs, field):
     """Above 1 = ours is better, whatever the metric."""
-    x, y = getattr(ours, field), getattr(theirs, field)
+    x, y = (getattr(f, field) if f else None for f in (ours, theirs))
     if not x or not y:
         return float("nan")
-    return x / y if field == "gbps" else y / x
+    return y / x if field in ("p50_us", "cpu") else x / y
+
+
+def meets(match, value):
+    if match.bar is None:
+        return None
+    at_most = match.theirs is None and match.metric == "p50_us"
+    return value <= match.bar if at_most else value >= match.bar
+
+
+def middle(values):
+    known = [v for v in values if v is not None]
+    return statistics.median(known) if known else None
 
 
 def play(match, cell, a):
-    rounds = [(run(match.ours, cell, a), run(match.theirs, cell, a)) for _ in range(a.rounds)]
-    med = lambda side, field: statistics.median(getattr(r[side], field) for r in rounds)
-    ratios = sorted(ratio(match, *r, match.metric) for r in rounds)
+    rounds = [turn(match, cell, a) for _ in range(a.rounds)]
+    med = lambda side, field: middle(getattr(r[side], field) for r in rounds if r[side])
+    ratios = sorted(ratio(*r, match.metric) for r in rounds)
     row = {"match": match.name, "ours": match.ours, "theirs": match.theirs, **cell._asdict(), "metric": match.metric,
-           "bar": match.bar, "ratio": statistics.median(ratios), "ratios": ratios,
-           "cpu_ratio": statistics.median(ratio(match, *r, "cpu") for r in rounds),
+           "bar": match.bar, "cpu_bar": match.cpu_bar, "ratio": statistics.median(ratios), "ratios": ratios,
+           "cpu_ratio": statistics.median(ratio(*r, "cpu") for r in rounds),
            "ours_value": med(0, match.metric), "theirs_value": med(1, match.metric),
            "ours_cpu_s_per_gb": med(0, "cpu"), "theirs_cpu_s_per_gb": med(1, "cpu"),
-           "others": max(max(x.others, y.others) for x, y in rounds)}
-    verdict = "" if match.bar is None else ("meets" if row["ratio"] >= match.bar else "MISSES") + f" {match.bar}"
-    noise = f"  (others used up to {row['others']:.1f} CPUs)" if row["others"] >= 0.1 else ""
-    print(f"{match.ours:9} {match.theirs:12} {cell.op:5} {cell.bytes >> 10:6}K d{cell.depth} "
-          f"{'cold' if cell.pool >= COLD else 'hot':4} {'GB/s' if match.metric == 'gbps' else 'us':4} "
-          f"{row['ours_value']:8.2f} {row['theirs_value']:8.2f} "
-          f"{row['ratio']:6.2f} [{ratios[0]:.2f}..{ratios[-1]:.2f}] "
-          f"{row['ours_cpu_s_per_gb']:7.3f} {row['theirs_cpu_s_per_gb']:7.3f} {row['cpu_ratio']:6.2f} {verdict}{noise}",
-          flush=True)
+           "others": max(f.others or 0 for r in rounds for f in r if f)}
+    row["met"] = meets(match, row["ratio"] if match.theirs else row["ours_value"])
+    row["cpu_met"] = None if match.cpu_bar is None else row["cpu_ratio"] >= match.cpu_bar
+    print(text(row), flush=True)
     return row
 
 
-def main():
-    p = argparse.ArgumentParser(prog="perf/compare.sh", description=__doc__.split("\n\n", maxsplit=1)[0])
-    p.add_argument("matches", nargs="*", metavar="MATCH", help=f"{', '.join(m.name for m in MATCHES)} [all]")
+def number(v, width, digits):
+    return " " * (width - 1) + "-" if v is None or v != v else f"{v:{width}.{digits}f}"
+
+
+def verdict(row):
+    words = [f"{w} {number(b, 0, 2)}{what}" for w, b, what in (
+        ({True: "meets", False: "MISSES"}.get(row["met"]), row["bar"], ""),
+        ({True: "meets", False: "MISSES"}.get(row["cpu_met"]), row["cpu_bar"], " CPU")) if w]
+    return ", ".join(words) or "for information"
+
+
+def text(row):
+    digits = 0 if row["metric"] == "ops" else 2
+    spread = f"[{row['ratios'][0]:.2f}..{row['ratios'][-1]:.2f}]" if row["theirs"] else ""
+    noise = f"  (others used up to {row['others']:.1f} CPUs)" if row["others"] >= 0.1 else ""
+    return (f"{row['ours']:15} {row['theirs'] or '-':12} {row['op']:5} {row['bytes'] >> 10:6}K d{row['depth']:<2} "
+            f"{'cold' if row['pool'] >= COLD else 'hot':4} {UNITS[row['metric']]:4} "
+            f"{number(row['ours_value'], 9, digits)} {number(row['theirs_value'], 9, digits)} "
+            f"{number(row['ratio'], 6, 2)} {spread:14} {number(row['ours_cpu_s_per_gb'], 8, 3)} "
+            f"{number(row['theirs_cpu_s_per_gb'], 8, 3)} {number(row['cpu_ratio'], 6, 2)}  {verdict(row)}{noise}")
+
+
+def cubic():
+    """Programs that do not choose take the namespace's: the same for all."""
+    try:
+        with open("/proc/sys/net/ipv4/tcp_congestion_control", "w", encoding="ascii") as f:
+            f.write("cubic")
+    except OSError as e:
+        print(f"perf/compare.sh: congestion control of the yardsticks stays as it is: {e}", file=sys.stderr)
+
+
+def arguments():
+    p = argparse.ArgumentParser(prog="perf/compare.sh", description=__doc__.split("\n\n", maxsplit=1)[0],
+                                formatter_class=argparse.RawDescriptionHelpFormatter,
+                                epilog="\n".join(f"  {m.name:14} {m.lab}" for m in MATCHES))
+    p.add_argument("matches", nargs="*", metavar="MATCH",
+                   help="rows of the list below, which shows the options of the lab that each is meant for [those "
+                        "without any]")
     p.add_argument("--rounds", type=int, default=5, help="pairs of runs per cell [5]")
     p.add_argument("--ms", type=int, default=500, help="measured time of each run [500]")
     p.add_argument("--seed", type=int, default=1, help="order of blocks [1]")
@@ -106,21 +163,29 @@ def main():
     unknown = set(a.matches) - {m.name for m in MATCHES}
     if unknown or a.rounds < 1 or a.ms < 1:
         p.error(f"no such match: {', '.join(unknown)}" if unknown else "--rounds and --ms must be positive")
-    print(f"{'ours':9} {'theirs':12} {'op':5} {'size':>7} {'':2} {'pool':4} {'unit':4} "
-          f"{'ours':>8} {'theirs':>8} {'ratio':>6} "
-          f"{'':12} {'CPUs/GB':>7} {'theirs':>7} {'ratio':>6} bar  (ratios above 1: tent is better)")
-    rows = []
+    return a
+
+
+def main():
+    a = arguments()
+    cubic()
+    print(f"{'ours':15} {'theirs':12} {'op':5} {'size':>7} {'':3} {'pool':4} {'unit':4} {'ours':>9} {'theirs':>9} "
+          f"{'ratio':>6} {'':14} {'CPUs/GB':>8} {'theirs':>8} {'ratio':>6}  bar (ratios above 1: tent is better)")
+    rows, absent = [], []
     for m in MATCHES:
-        if a.matches and m.name not in a.matches:
+        if m.name not in a.matches if a.matches else m.lab:
             continue
-        absent = [CONTENDERS[n].program for n in (m.ours, m.theirs) if not shutil.which(CONTENDERS[n].program)]
-        if absent:
-            print(f"{m.name}: left out: {', '.join(absent)} is not here (deploy/packages.sh perf)")
+        missing = sorted({CONTENDERS[n].program for n in (m.ours, m.theirs) if n and
+                          not shutil.which(CONTENDERS[n].program)})
+        if missing:
+            print(f"{m.name}: left out: {', '.join(missing)} is not here (deploy/packages.sh perf)")
+            absent.append(m.name)
             continue
         rows += [play(m, c, a) for c in m.cells]
     if a.json:
         with open(a.json, "w", encoding="utf-8") as f:
-            json.dump({"schema_version": 1, "rounds": a.rounds, "ms": a.ms, "seed": a.seed, "rows": rows}, f, indent=1)
+            json.dump({"schema_version": 2, "rounds": a.rounds, "ms": a.ms, "seed": a.seed, "left_out": absent,
+                       "rows": rows}, f, indent=1)
             f.write("\n")
 
 
