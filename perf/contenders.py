@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who can be measured: how to run one cell, and how to read what it prints. A contender is a program and a function of
 (cell, arguments) that returns Figures. Two processes of a pair stand on the first and on the last CPU, as tent's workers
-do; congestion control is cubic for all (perf/compare.py sets it for the namespace)."""
+do; congestion control is cubic for all (perf/compare.py sets it on the routes of the namespace)."""
 import json
 import os
 import subprocess

@@ -167,6 +167,7 @@ static tent_qp *new_queue(tent_context *ctx, uint32_t depth)
 	qp->fork_mark = ctx->fork_mark;
 	qp->ctx = ctx;
 	qp->depth = depth;
+	qp->look_credit = LT_LOOK_CREDIT;
 	qp->default_deadline_ns = ctx->hello.default_deadline_ns;
 	qp->max_request_bytes = ctx->hello.max_request_bytes;
 	tn_list_init(&qp->link);

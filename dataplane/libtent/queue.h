@@ -18,6 +18,7 @@
 
 #define LT_NO_SLOT UINT32_MAX
 #define LT_NO_NOTE UINT32_MAX
+#define LT_LOOK_CREDIT 8u /* the most that looking before a sleep can earn; see wait.c */
 #define LT_NOTE_SLOTS 16u /* notices that may be outstanding on one queue pair */
 
 struct lt_slot {

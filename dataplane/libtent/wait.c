@@ -11,7 +11,6 @@
  * wake-up cost. One look in LOOK_AGAIN is long again, to notice when it would pay. */
 #define LOOK_LONG_NS (25 * TN_NS_PER_US)
 #define LOOK_SHORT_NS (3 * TN_NS_PER_US)
-#define LOOK_CREDIT 8u
 #define LOOK_AGAIN 32u
 
 static bool ring_has_something(const tent_qp *qp)
@@ -90,13 +89,14 @@ static bool look(const tent_qp *qp, uint64_t ns)
 	return false;
 }
 
-/* Whoever moves large blocks finds nothing in a long look and pays for it; whoever moves small ones, nearly always. */
+/* Whoever moves large blocks mostly finds nothing in a long look and pays for it; whoever moves small ones, nearly always
+ * finds something. More than half of the looks must, for long ones to go on. */
 static void look_before_sleep(tent_qp *qp)
 {
 	bool again = qp->look_credit == 0 && ++qp->look_cnt % LOOK_AGAIN == 0;
 
 	if (look(qp, qp->look_credit > 0 || again ? LOOK_LONG_NS : LOOK_SHORT_NS))
-		qp->look_credit = LOOK_CREDIT;
+		qp->look_credit = TN_MIN(qp->look_credit + 1, LT_LOOK_CREDIT);
 	else if (qp->look_credit > 0)
 		qp->look_credit--;
 }
