@@ -169,6 +169,13 @@ static tent_status read_checked(struct member *m, tent_qp *qp, tent_segment *seg
 	return TENT_OK;
 }
 
+/* What a segment is called where it lives. */
+static const char *own_name(const char *ref)
+{
+	const char *slash = strchr(ref, '/');
+	return slash != NULL ? slash + 1 : ref;
+}
+
 /* ---- commands ---- */
 
 static void do_attach(uint32_t cnt, uint32_t qp_cnt)
@@ -236,8 +243,7 @@ static void do_keep(const char *prefix, uint32_t cnt)
 			snprintf(ref, sizeof ref, "%.48s%u", prefix, i);
 		else
 			snprintf(ref, sizeof ref, "p%u/p%u-kv", i, i);
-		const char *slash = strchr(ref, '/');
-		snprintf(h->name, sizeof h->name, "%.63s", slash != NULL ? slash + 1 : ref);
+		snprintf(h->name, sizeof h->name, "%.63s", own_name(ref));
 		uint64_t began = now_ns();
 		if (tally_add(&t, began, tent_segment_open(members[h->member].ctx, ref, &h->seg)))
 			held_cnt++;
@@ -273,7 +279,7 @@ static tent_status cycle_once(uint32_t i, const char *name)
 	snprintf(own, sizeof own, "cycle-%u", i);
 	if ((s = tent_segment_publish(m.ctx, own, &buffer, 1, NULL, &pub)) == TENT_OK &&
 	    (s = tent_segment_open(m.ctx, name, &seg)) == TENT_OK)
-		s = read_checked(&m, m.qps[0], seg, name, 1);
+		s = read_checked(&m, m.qps[0], seg, own_name(name), 1);
 	tent_close(m.ctx);
 	return s;
 }
