@@ -13,7 +13,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 # --rt: nobody of the lab waits behind the rest of the machine. Workers stand above everything else of the lab: of two
-# equals on one CPU the one that is woken waits for the other's whole time slice (100 ms), or until it sleeps.
+# equals on one CPU the one that is woken waits for the other's whole time slice (100 ms), or until it sleeps. Workers that
+# never sleep stay equal: above the others they would let nobody run.
 RT_COMMAND, RT_WORKER = 1, 2
 
 
@@ -81,13 +82,17 @@ def main():
     cpus = sorted(os.sched_getaffinity(0))
     both, own = settings(a.set), (settings(a.set_a), settings(a.set_b))
     with World(start=False) as w:
+        busy = {h: {**both, **only}.get("poll/mode") == "busy" for h, only in zip(w.hosts, own)}
+        if a.rt and all(busy.values()):
+            sys.exit("perf/lab.sh: --rt with spinning workers on both hosts: nothing else would run. Leave --rt out, or make "
+                     "one host busy only (--set-a)")
         for host, cpu, only in zip(w.hosts, (cpus[0], cpus[-1]), own):
             config = {"log/level": "info", "workers/count": 1, **({} if a.unpinned else {"workers/cpus": [cpu]})}
             host.write_config([p for p in w.hosts if p is not host], {**config, **both, **only})
             host.start_both()
         for host in w.hosts:
             host.wait_ready()
-            if a.rt:
+            if a.rt and not busy[host]:
                 raise_workers(host.procs["dataplane"])
         served = []
         for host, name in ((w.b, "kv"), (w.a, "own")):
