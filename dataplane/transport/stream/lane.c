@@ -157,21 +157,26 @@ static uint32_t tx_gather(struct dp_lane *l, struct iovec iov[static DP_BYTES_IO
 	return cnt;
 }
 
+/* Operations that will never be sent do not stand in front of one that will. */
+static void tx_pass_dropped(struct dp_lane *l)
+{
+	while (l->tx != l->tail) {
+		struct dp_lane_op *op = dp_lane_op_at(l, l->tx);
+		if (!(op->flags & DP_LANE_OP_DROPPED))
+			return;
+		l->tx++;
+		l->side->tx_whole(l, op);
+	}
+}
+
 /* n bytes were taken: move the ring on. */
 static void tx_advance(struct dp_lane *l, size_t n)
 {
 	size_t m = TN_MIN(n, (size_t)l->pre_left);
 	l->pre_left -= (uint32_t)m;
 	n -= m;
-	while (l->tx != l->tail) {
+	for (tx_pass_dropped(l); n > 0 && l->tx != l->tail; tx_pass_dropped(l)) {
 		struct dp_lane_op *op = dp_lane_op_at(l, l->tx);
-		if (op->flags & DP_LANE_OP_DROPPED) {
-			l->tx++;
-			l->side->tx_whole(l, op);
-			continue;
-		}
-		if (n == 0)
-			break;
 		if (l->tx_done == 0)
 			l->side->tx_first(l, op);
 		size_t left = l->side->tx_hdr_bytes + l->side->tx_payload(l, op).iov_len - l->tx_done;
@@ -220,10 +225,18 @@ static void tx_cut_pass(const struct dp_lane *l)
 		TN_HOOK(dp_answer_half);
 }
 
+/* The first thing to be sent has a page that cannot be had. */
+static bool tx_fault(struct dp_lane *l)
+{
+	tx_pass_dropped(l); /* it is nobody else's page */
+	return l->side->fault(l, true);
+}
+
 uint32_t dp_lane_transmit(struct dp_lane *l)
 {
 	uint32_t calls = 0;
-	while (dp_lane_open(l) && l->writable && calls < IO_ROUNDS && tx_pending(l)) {
+	/* Counted whatever comes of it: no error may keep the worker here. The caller kicks the lane again. */
+	for (uint32_t round = 0; round < IO_ROUNDS && dp_lane_open(l) && l->writable && tx_pending(l); round++) {
 		struct iovec iov[DP_BYTES_IOV_MAX];
 		size_t want, moved = 0;
 		uint32_t cnt = tx_gather(l, iov, &want);
@@ -239,7 +252,7 @@ uint32_t dp_lane_transmit(struct dp_lane *l)
 			tx_cut_pass(l);
 		} else if (st == TN_AGAIN) {
 			l->writable = false;
-		} else if (st != TN_NO_MEMORY || !l->side->fault(l, true)) {
+		} else if (st != TN_NO_MEMORY || !tx_fault(l)) {
 			dp_lane_close(l, st == TN_NO_MEMORY ? TN_PATH_DOWN : st, DP_FRAME_OK, true);
 		}
 	}

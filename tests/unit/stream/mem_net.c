@@ -97,10 +97,17 @@ static tn_status mem_adopt(void *provider, struct dp_bytes *b, int fd, bool cont
 	return TN_OK;
 }
 
-static bool is_bad(const struct iovec *v, size_t len)
+/* The kernel moves bytes in chunks that know nothing of the entries; one with a bad page in it moves not at all. So how
+ * many of `max` bytes move: all, or the whole chunks in front of the bad one. */
+static size_t good_bytes(const struct iovec *iov, uint32_t cnt, size_t max)
 {
-	const uint8_t *p = v->iov_base;
-	return mem.bad != NULL && p <= mem.bad && mem.bad < p + len;
+	for (size_t off = 0; cnt > 0 && off < max; off += iov->iov_len, iov++, cnt--) {
+		const uint8_t *p = iov->iov_base;
+		size_t len = iov->iov_len < max - off ? iov->iov_len : max - off;
+		if (mem.bad != NULL && p <= mem.bad && mem.bad < p + len)
+			return (off + (size_t)(mem.bad - p)) / MEM_CHUNK_BYTES * MEM_CHUNK_BYTES;
+	}
+	return max;
 }
 
 static tn_status mem_readv(struct dp_bytes *b, const struct iovec *iov, uint32_t cnt, size_t *moved_out)
@@ -114,15 +121,12 @@ static tn_status mem_readv(struct dp_bytes *b, const struct iovec *iov, uint32_t
 		return TN_PATH_DOWN;
 	if (mem.stall[e])
 		return TN_AGAIN;
-	for (uint32_t i = 0; i < cnt && moved < max; i++) {
-		size_t n = iov[i].iov_len;
-		n = n < pipe_used(p) ? n : pipe_used(p);
-		n = n < max - moved ? n : max - moved;
-		if (n > 0 && is_bad(&iov[i], n)) {
-			if (moved == 0)
-				return TN_NO_MEMORY;
-			break;
-		}
+	max = max < pipe_used(p) ? max : pipe_used(p);
+	size_t good = good_bytes(iov, cnt, max);
+	if (max > 0 && good == 0)
+		return TN_NO_MEMORY;
+	for (uint32_t i = 0; i < cnt && moved < good; i++) {
+		size_t n = iov[i].iov_len < good - moved ? iov[i].iov_len : good - moved;
 		for (size_t j = 0; j < n; j++)
 			((uint8_t *)iov[i].iov_base)[j] = p->data[p->rd++ % MEM_PIPE_BYTES];
 		moved += n;
@@ -150,15 +154,12 @@ static tn_status mem_writev(struct dp_bytes *b, const struct iovec *iov, uint32_
 		return TN_PATH_DOWN;
 	for (uint32_t i = 0; i < cnt; i++)
 		asked += iov[i].iov_len;
-	for (uint32_t i = 0; !mem.stall[e] && i < cnt && moved < max; i++) {
-		size_t n = iov[i].iov_len;
-		n = n < pipe_room(p) ? n : pipe_room(p);
-		n = n < max - moved ? n : max - moved;
-		if (n > 0 && is_bad(&iov[i], n)) {
-			if (moved == 0)
-				return TN_NO_MEMORY;
-			break;
-		}
+	max = mem.stall[e] ? 0 : max < pipe_room(p) ? max : pipe_room(p);
+	size_t good = good_bytes(iov, cnt, max);
+	if (max > 0 && good == 0)
+		return TN_NO_MEMORY;
+	for (uint32_t i = 0; i < cnt && moved < good; i++) {
+		size_t n = iov[i].iov_len < good - moved ? iov[i].iov_len : good - moved;
 		for (size_t j = 0; j < n; j++)
 			p->data[p->wr++ % MEM_PIPE_BYTES] = ((const uint8_t *)iov[i].iov_base)[j];
 		moved += n;

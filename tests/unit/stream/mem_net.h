@@ -8,6 +8,7 @@
 
 #define MEM_LINKS 128
 #define MEM_PIPE_BYTES (256u * 1024u)
+#define MEM_CHUNK_BYTES 4096u /* of a call that meets a bad page, the whole chunks in front of it move */
 
 struct mem_pipe { uint8_t data[MEM_PIPE_BYTES]; uint32_t rd, wr; bool fin, rst; };
 

@@ -341,25 +341,31 @@ static void test_cancel_queued(void)
 	end();
 }
 
+/* Two WRITEs that nothing left of yet; then the first is canceled and the way is free. */
+static void cancel_the_first(struct rig_attempt *ra, struct rig_attempt *other)
+{
+	mem.stall[0] = true;
+	rig_attempt(ra, TN_OP_WRITE, remote, 0, near.base, 1000);
+	rig_submit(ra);
+	rig_steps(5);
+	rig_attempt(other, TN_OP_WRITE, remote, 5000, near.base + 5000, 1000);
+	rig_submit(other);
+	rig_steps(5);
+	cancel(ra);
+	CU_ASSERT(ra->done && ra->r.nothing_left);
+	mem.stall[0] = false;
+	for (unsigned i = 0; i < DP_PATH_LANES_MAX; i++)
+		if (path->lanes[i] != NULL)
+			path->lanes[i]->bytes.poll.ready(&path->lanes[i]->bytes.poll, 4 /* EPOLLOUT */);
+}
+
 static void test_cancel_unsent_write(void)
 {
 	struct rig_attempt ra, other;
 	begin(100000);
 	warm_up();
-	mem.stall[0] = true;
-	rig_attempt(&ra, TN_OP_WRITE, remote, 0, near.base, 1000);
-	rig_submit(&ra);
-	rig_steps(5);
-	rig_attempt(&other, TN_OP_WRITE, remote, 5000, near.base + 5000, 1000);
 	rig_pattern(near.base + 5000, 1000, 8);
-	rig_submit(&other);
-	rig_steps(5);
-	cancel(&ra);
-	CU_ASSERT(ra.done && ra.r.nothing_left);
-	mem.stall[0] = false;
-	for (unsigned i = 0; i < DP_PATH_LANES_MAX; i++)
-		if (path->lanes[i] != NULL)
-			path->lanes[i]->bytes.poll.ready(&path->lanes[i]->bytes.poll, 4 /* EPOLLOUT */);
+	cancel_the_first(&ra, &other);
 	CU_ASSERT(rig_until(&other.done, 1000) && other.r.status == TN_OK);
 	CU_ASSERT(rig_pattern_is(far.base + 5000, 1000, 8) && far.base[500] == 0);
 	end();
@@ -497,7 +503,22 @@ static void test_bad_memory(void)
 	bad_page(TN_OP_WRITE, near.base + 20000, TN_NO_MEMORY);
 	bad_page(TN_OP_READ, near.base + 20000, TN_NO_MEMORY);
 	bad_page(TN_OP_WRITE, far.base + 20000, TN_PATH_DOWN); /* "internal" over there: try again or elsewhere */
-	bad_page(TN_OP_READ, far.base + 20000, TN_PATH_DOWN);
+	bad_page(TN_OP_READ, far.base + 100, TN_PATH_DOWN); /* its answer has not begun */
+	end();
+}
+
+/* The dropped one in front of it is not to blame: the one with the bad page ends, and the worker is not kept. */
+static void test_bad_memory_behind_dropped(void)
+{
+	struct rig_attempt ra, other;
+	begin(100000);
+	warm_up();
+	mem.bad = near.base + 5000;
+	cancel_the_first(&ra, &other);
+	CU_ASSERT(rig_until(&other.done, 1000) && other.r.status == TN_NO_MEMORY && other.r.nothing_left);
+	CU_ASSERT(path->epoch == 1 && path->ready_cnt >= 1);
+	mem.bad = NULL;
+	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 10000), TN_OK);
 	end();
 }
 
@@ -563,5 +584,6 @@ TN_TEST_MAIN("stream paths",
 	{ "range and rights", test_range_and_rights },
 	{ "access list", test_access_list },
 	{ "bad memory", test_bad_memory },
+	{ "bad memory behind a dropped WRITE", test_bad_memory_behind_dropped },
 	{ "bad memory in half a frame", test_bad_memory_half_sent },
 	{ "numbers", test_numbers })
