@@ -69,7 +69,7 @@ static void report(struct dp_xfer *x)
 	if (a->t_done == a->bytes && !x->failed) /* a cancel that came too late */
 		r = (struct dp_result){ .status = TN_OK };
 	r.bytes = a->t_done;
-	r.nothing_left = a->op == TN_OP_READ || (!x->committed && !x->doubtful);
+	r.nothing_left = a->op == TN_OP_READ || (!x->landed && !x->doubtful);
 	r.fenced = !r.nothing_left && !x->unfenced;
 	dp_client_place(x, DP_XFER_NOWHERE);
 	unsigned outcome = outcome_of(r.status);

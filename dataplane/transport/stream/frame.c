@@ -6,6 +6,7 @@
 
 #define REQ_MAGIC 0x544e5452u /* "TNTR" */
 #define RSP_MAGIC 0x544e5453u /* "TNTS" */
+#define RSP_TOUCHED UINT64_C(1) /* bit of the flags */
 
 void dp_frame_req_encode(const struct dp_frame_req *req, uint8_t out[static DP_FRAME_REQ_BYTES])
 {
@@ -27,7 +28,7 @@ void dp_frame_rsp_encode(const struct dp_frame_rsp *rsp, uint8_t out[static DP_F
 	tn_be16_store(out + 6, rsp->status);
 	tn_be64_store(out + 8, rsp->id);
 	tn_be64_store(out + 16, rsp->committed);
-	tn_be64_store(out + 24, 0);
+	tn_be64_store(out + 24, rsp->touched ? RSP_TOUCHED : 0);
 }
 
 static bool req_op_known(uint8_t op, bool control)
@@ -96,8 +97,10 @@ enum dp_frame_error dp_frame_rsp_decode(const uint8_t *buf, size_t len, uint64_t
 		return DP_FRAME_BAD_ID;
 	if (rsp.committed != (rsp.status == DP_FRAME_ST_OK ? length : 0))
 		return DP_FRAME_BAD_COMMITTED;
-	if (tn_be64_load(buf + 24) != 0)
+	uint64_t flags = tn_be64_load(buf + 24);
+	if ((flags & ~RSP_TOUCHED) != 0 || (flags != 0 && rsp.status == DP_FRAME_ST_OK))
 		return DP_FRAME_BAD_RESERVED;
+	rsp.touched = flags != 0;
 	*out = rsp;
 	return DP_FRAME_OK;
 }

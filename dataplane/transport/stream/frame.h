@@ -56,6 +56,7 @@ struct dp_frame_rsp {
 	uint16_t status;       /* enum dp_frame_status */
 	uint64_t id;
 	uint64_t committed;    /* = length asked when status is OK, else 0 */
+	bool touched;          /* refused, but a part of the WRITE may stand in the segment */
 };
 
 /* What a receiver of requests expects next on this lane. */

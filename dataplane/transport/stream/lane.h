@@ -46,6 +46,7 @@ struct dp_xfer;
 #define DP_LANE_OP_DISCARD 0x04u /* client READ: the answer's payload goes nowhere */
 #define DP_LANE_OP_WAITING 0x08u /* server NOTE: the verdict is not known yet */
 #define DP_LANE_OP_REVOKED 0x20u /* server READ: its segment is being withdrawn */
+#define DP_LANE_OP_TOUCHED 0x40u /* server WRITE: refused after a part of it may have landed */
 #define DP_LANE_OP_ZEROS   0x10u /* client WRITE: its memory failed, the frame is completed with zeros */
 
 /* One operation between its request and its answer. 128 bytes: the header that is being sent lives here, so a partial
@@ -125,6 +126,7 @@ struct dp_lane {
 	uint16_t rx_status;          /* server: its answer so far */
 	tn_handle rx_segment;        /* server: what rx_ptr belongs to; 0 = no client's memory */
 	bool rx_revoked;             /* server: that segment is being withdrawn */
+	bool rx_touched;             /* server: the payload was turned away after a part of it may have landed */
 	uint64_t revoke_ns;          /* server: when the grace of a withdrawn segment ends; UINT64_MAX = none */
 	void *rx_note;               /* server: struct dp_note_in being filled */
 	/* server: who is allowed what, asked once per segment version */

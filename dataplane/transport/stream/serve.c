@@ -142,7 +142,8 @@ static void tx_header(struct dp_lane_op *op, uint64_t id)
 {
 	(void)id;
 	struct dp_frame_rsp r = { .status = op->status, .id = op->id,
-	                          .committed = op->status == DP_FRAME_ST_OK ? op->offset : 0 };
+	                          .committed = op->status == DP_FRAME_ST_OK ? op->offset : 0,
+	                          .touched = (op->flags & DP_LANE_OP_TOUCHED) != 0 };
 	dp_frame_rsp_encode(&r, op->hdr);
 }
 
@@ -190,7 +191,7 @@ static enum dp_frame_error rx_header(struct dp_lane *l, const uint8_t *hdr)
 	l->next_id++;
 	l->rx_ahead = l->rx_req.op == DP_FRAME_READ;
 	l->rx_segment = 0;
-	l->rx_revoked = false;
+	l->rx_revoked = l->rx_touched = false;
 	uint8_t *ptr;
 	switch (l->rx_req.op) {
 	case DP_FRAME_READ:
@@ -214,10 +215,12 @@ static enum dp_frame_error rx_header(struct dp_lane *l, const uint8_t *hdr)
 
 static void rx_payload(struct dp_lane *l)
 {
+	struct dp_lane_op *op;
 	switch (l->rx_req.op) {
 	case DP_FRAME_WRITE:
 		TN_HOOK(dp_write_landed);
-		answer(l, l->rx_status);
+		op = answer(l, l->rx_status);
+		op->flags |= l->rx_touched ? DP_LANE_OP_TOUCHED : 0;
 		l->rx_segment = 0;
 		break;
 	case DP_FRAME_NOTE:
@@ -229,12 +232,19 @@ static void rx_payload(struct dp_lane *l)
 	}
 }
 
+/* The rest of a WRITE's payload goes nowhere. */
+static void turn_away(struct dp_lane *l, uint16_t why, bool touched)
+{
+	l->rx_ptr = NULL;
+	l->rx_segment = 0;
+	l->rx_status = why;
+	l->rx_touched |= touched;
+}
+
 static bool fault(struct dp_lane *l, bool tx)
 {
-	if (!tx) { /* the rest of the WRITE is drained, its answer says why */
-		l->rx_ptr = NULL;
-		l->rx_segment = 0;
-		l->rx_status = DP_FRAME_ST_INTERNAL;
+	if (!tx) { /* its answer says why; what is in front of the bad page may be written, also when nothing "moved" */
+		turn_away(l, DP_FRAME_ST_INTERNAL, true);
 		return true;
 	}
 	if (l->tx == l->tail || l->tx_done > 0)
@@ -249,11 +259,8 @@ static bool fault(struct dp_lane *l, bool tx)
 
 void dp_serve_revoke(struct dp_lane *l)
 {
-	if (l->rx_revoked && l->rx_left > 0) {
-		l->rx_ptr = NULL;
-		l->rx_segment = 0;
-		l->rx_status = DP_FRAME_ST_STALE;
-	}
+	if (l->rx_revoked && l->rx_left > 0)
+		turn_away(l, DP_FRAME_ST_STALE, l->rx_left < l->rx_req.length);
 	l->rx_revoked = false;
 	for (uint32_t pos = l->tx; pos != l->tail; pos++) {
 		struct dp_lane_op *op = dp_lane_op_at(l, pos);

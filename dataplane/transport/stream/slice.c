@@ -141,8 +141,8 @@ tn_status dp_slice_status(uint16_t status, uint8_t *reason_out)
 	return answers[status].status;
 }
 
-/* The oldest operation of the lane is answered. */
-static void complete(struct dp_lane *l, uint16_t status)
+/* The oldest operation of the lane is answered. touched: refused, yet a part of a WRITE may have landed. */
+static void complete(struct dp_lane *l, uint16_t status, bool touched)
 {
 	struct dp_lane_op *op = dp_lane_op_at(l, l->head++);
 	struct dp_xfer *x = op->xfer;
@@ -163,10 +163,11 @@ static void complete(struct dp_lane *l, uint16_t status)
 		return;
 	if (status == DP_FRAME_ST_OK) {
 		x->attempt->t_done += length;
-		x->committed = true;
+		x->landed = true;
 		if (x->place == DP_XFER_PARKED)
 			dp_client_place(x, DP_XFER_RUN);
 	} else {
+		x->landed |= touched;
 		dp_client_fail(x, answers[status].status, TN_PHASE_COMPLETION, answers[status].reason);
 	}
 	dp_client_settle(x);
@@ -248,11 +249,13 @@ static enum dp_frame_error rx_header(struct dp_lane *l, const uint8_t *hdr)
 		dp_lane_expect(l, op->flags & DP_LANE_OP_DISCARD ? NULL : op->ptr, op->length);
 		return DP_FRAME_OK;
 	}
-	complete(l, rsp.status);
+	if (rsp.touched && op->op != DP_FRAME_WRITE)
+		return DP_FRAME_BAD_RESERVED;
+	complete(l, rsp.status, rsp.touched);
 	return answers[rsp.status].status == TN_PATH_PROTOCOL ? DP_FRAME_BAD_STATUS : DP_FRAME_OK;
 }
 
-static void rx_payload(struct dp_lane *l) { complete(l, DP_FRAME_ST_OK); }
+static void rx_payload(struct dp_lane *l) { complete(l, DP_FRAME_ST_OK, false); }
 
 /* Memory of ours failed: the frame is carried to its end without it, so the lane survives. */
 static bool fault(struct dp_lane *l, bool tx)

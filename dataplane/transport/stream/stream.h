@@ -40,7 +40,7 @@ struct dp_xfer {
 	uint32_t ambiguous; /* WRITE slices that may have left on lanes that are closed; waits for the fence */
 	uint8_t place;                /* enum dp_xfer_place */
 	bool failed, canceled;
-	bool committed;               /* a slice of it was answered OK */
+	bool landed;                  /* a slice of it was answered OK, or refused after a part of it may have landed */
 	bool doubtful;                /* a slice of it was ambiguous at some time ... */
 	bool unfenced;                /* ... and no fence settled it */
 	struct dp_xfer *free_next;

@@ -139,7 +139,13 @@ static void test_rsp(void)
 	CU_ASSERT_EQUAL(rsp_with(0, 9, 512, 1, 0), DP_FRAME_BAD_MAGIC);
 	CU_ASSERT_EQUAL(rsp_with(0, 9, 512, 5, 2), DP_FRAME_BAD_VERSION);
 	CU_ASSERT_EQUAL(rsp_with(0, 9, 512, 24, 1), DP_FRAME_BAD_RESERVED);
-	CU_ASSERT_EQUAL(rsp_with(0, 9, 512, 31, 1), DP_FRAME_BAD_RESERVED);
+	CU_ASSERT_EQUAL(rsp_with(0, 9, 512, 31, 1), DP_FRAME_BAD_RESERVED); /* touched, and applied? */
+	CU_ASSERT_EQUAL(rsp_with(DP_FRAME_ST_STALE, 9, 0, 31, 1), DP_FRAME_OK);
+	CU_ASSERT_EQUAL(rsp_with(DP_FRAME_ST_STALE, 9, 0, 31, 3), DP_FRAME_BAD_RESERVED);
+	CU_ASSERT_EQUAL(rsp_with(DP_FRAME_ST_STALE, 9, 0, 24, 1), DP_FRAME_BAD_RESERVED);
+	r.touched = true;
+	dp_frame_rsp_encode(&r, b);
+	CU_ASSERT_EQUAL(b[31], 1);
 	CU_ASSERT_EQUAL(rsp_with(77, 8, 1, 31, 1), DP_FRAME_BAD_STATUS); /* order: status, id, committed, reserved */
 	CU_ASSERT_EQUAL(rsp_with(0, 8, 1, 31, 1), DP_FRAME_BAD_ID);
 	CU_ASSERT_EQUAL(rsp_with(0, 9, 1, 31, 1), DP_FRAME_BAD_COMMITTED);

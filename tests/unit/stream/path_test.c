@@ -182,6 +182,35 @@ static void test_half_committed(void)
 	end();
 }
 
+/* Refused when the first half of its only frame was in the segment already: that is not "nothing left". */
+static void test_half_a_frame_landed(void)
+{
+	struct rig_attempt ra;
+	begin(100000);
+	warm_up();
+	rig_pattern(near.base, 16000, 5);
+	mem.pipe_max = 4000;
+	rig_attempt(&ra, TN_OP_WRITE, remote, 0, near.base, 16000);
+	rig_submit(&ra);
+	for (unsigned i = 0; i < 100 && far.base[5000] == 0; i++)
+		rig_step();
+	CU_ASSERT_FATAL(!ra.done && far.base[5000] != 0 && far.base[15999] == 0);
+	mem.stall[1] = true;
+	rig.b.t->ops->segment_revoke(rig.b.t, segment->handle);
+	rig_withdraw(&rig.b, 0);
+	pass(1100 * TN_NS_PER_MS);
+	CU_ASSERT(!rig.b.t->ops->segment_busy(rig.b.t, segment->handle));
+	mem.stall[1] = false;
+	CU_ASSERT(rig_until(&ra.done, 1000));
+	CU_ASSERT(ra.r.status == TN_STALE && !ra.r.nothing_left && ra.r.fenced);
+	CU_ASSERT(far.base[15999] == 0 && path->epoch == 1 && path->ready_cnt > 0);
+	/* ... and of one that came later nothing did. */
+	rig_attempt(&ra, TN_OP_WRITE, remote, 0, near.base, 1000);
+	rig_submit(&ra);
+	CU_ASSERT(rig_until(&ra.done, 1000) && ra.r.status == TN_STALE && ra.r.nothing_left);
+	end();
+}
+
 static void test_new_incarnation(void)
 {
 	struct rig_attempt ra;
@@ -504,6 +533,13 @@ static void test_bad_memory(void)
 	bad_page(TN_OP_READ, near.base + 20000, TN_NO_MEMORY);
 	bad_page(TN_OP_WRITE, far.base + 20000, TN_PATH_DOWN); /* "internal" over there: try again or elsewhere */
 	bad_page(TN_OP_READ, far.base + 100, TN_PATH_DOWN); /* its answer has not begun */
+	mem.bad = far.base + 700;
+	struct rig_attempt ra;
+	rig_attempt(&ra, TN_OP_WRITE, remote, 0, near.base, 1000);
+	rig_submit(&ra);
+	CU_ASSERT(rig_until(&ra.done, 1000) && ra.r.status == TN_PATH_DOWN);
+	CU_ASSERT(!ra.r.nothing_left && ra.r.fenced); /* what is in front of that page may be written */
+	mem.bad = NULL;
 	end();
 }
 
@@ -569,6 +605,7 @@ TN_TEST_MAIN("stream paths",
 	{ "unsent WRITE", test_unsent_is_safe },
 	{ "READ", test_read_is_safe },
 	{ "half committed", test_half_committed },
+	{ "half a frame landed", test_half_a_frame_landed },
 	{ "new incarnation", test_new_incarnation },
 	{ "ticket refused", test_ticket_refused },
 	{ "ticket stays refused", test_ticket_stays_refused },
