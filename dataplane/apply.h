@@ -68,10 +68,8 @@ struct dp_evt { /* 64 bytes */
 
 /* A notice on its way to a local client (DP_EVT_NOTE). */
 struct dp_note_in {
-	struct tn_id128 sender_session; /* with seq: duplicates are recognised by the control thread */
-	uint64_t seq;                   /* low 6 bits: the sender's worker; strictly increasing per (session, worker), and over
-	                                 * workers ordered by send time. Workers' notices may overtake each other, so keep
-	                                 * the last number per (session, seq % 64) */
+	uint64_t seq;                   /* the sender's number: low 6 bits its worker, strictly increasing per worker; for traces
+	                                 * (nothing is sent twice, so nothing is recognised by it) */
 	char from[TN_NAME_MAX];         /* "" = this host */
 	uint32_t uid;                   /* local senders: uid of the sending client */
 	uint32_t len;

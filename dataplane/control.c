@@ -139,7 +139,6 @@ void dp_control_fini(struct dp_control *ctl)
 	dp_attach_fini(&ctl->attach);
 	dp_greet_fini(&ctl->greet);
 	dp_peers_fini(&ctl->peers);
-	dp_notes_fini(&ctl->notes);
 	dp_handles_fini(&ctl->memories);
 	dp_handles_fini(&ctl->segments);
 	dp_handles_fini(&ctl->remotes);

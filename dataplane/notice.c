@@ -85,7 +85,7 @@ static tn_status send_local(struct dp_worker *w, struct dp_request *r, const str
 	if (!note)
 		return TN_NO_MEMORY;
 	*note = (struct dp_note_in){
-		.sender_session = w->env->session, .seq = next_seq(w), .uid = r->qp->cfg.client_uid,
+		.seq = next_seq(w), .uid = r->qp->cfg.client_uid,
 		.len = r->sqe.note_len,
 	};
 	if (r->sqe.note_len)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Notices and datagrams of the connecting side: small frames on the path's own control lane, which payload cannot
  * crowd out. Their bytes are copied into slots of the path, so the caller's memory is free at once and a deadline or
- * cancel only forgets who asked. Order is kept: the receiver drops a notice older than the last. Worker thread only. */
+ * cancel only forgets who asked. Each leaves once, in order; what leaves with a lane that breaks is ambiguous. Worker
+ * thread only. */
 #include "common/assert.h"
 #include "common/clock.h"
 #include "dataplane/transport/stream/account.h"
@@ -52,9 +53,14 @@ void dp_stream_note_cancel(struct dp_transport *t, struct dp_request *r)
 	struct dp_stream *s = stream_of(t);
 	for (uint32_t i = 0; i < s->cfg.peer_cnt; i++) {
 		struct dp_path *p = &s->paths[i];
-		for (uint32_t pos = p->small_head; pos != p->small_tail; pos++)
-			if (slot_at(p, pos)->note == r)
-				slot_at(p, pos)->note = NULL;
+		for (uint32_t pos = p->small_head; pos != p->small_tail; pos++) {
+			struct dp_small *slot = slot_at(p, pos);
+			if (slot->note != r)
+				continue;
+			slot->note = NULL;
+			if ((int32_t)(pos - p->small_next) >= 0)
+				slot->op = 0; /* on no lane yet: it does not go out any more */
+		}
 	}
 }
 
@@ -121,14 +127,20 @@ void dp_note_answered(struct dp_lane *l, uint16_t status)
 		dp_path_dirty(p);
 }
 
-void dp_note_lost(struct dp_path *p, tn_status status, uint8_t reason)
+void dp_note_lost(struct dp_lane *l, uint8_t reason)
 {
-	/* those that were on the lane may have arrived; those behind them wait for the next lane */
-	while (p->small_head != p->small_next) {
+	struct dp_path *p = l->path;
+	/* Of those that began to leave nobody knows whether they arrived; all behind them wait for the next lane. */
+	for (; l->head != l->tail && (dp_lane_op_at(l, l->head)->flags & DP_LANE_OP_LEFT); l->head++) {
+		skip_expired(p);
 		struct dp_request *r = slot_at(p, p->small_head++)->note;
 		if (r != NULL)
-			dp_note_done(p->stream->base.worker, r, status, TN_PHASE_NOTIFY, reason);
+			dp_note_done(p->stream->base.worker, r, TN_AMBIGUOUS, TN_PHASE_NOTIFY, reason);
 	}
+	for (uint32_t pos = p->small_head; pos != p->small_next; pos++)
+		if (slot_at(p, pos)->op == DP_FRAME_NOTE && slot_at(p, pos)->note == NULL)
+			slot_at(p, pos)->op = 0; /* canceled in the meantime */
+	p->small_next = p->small_head;
 }
 
 uint64_t dp_note_sweep(struct dp_path *p, uint64_t now_ns)

@@ -279,7 +279,7 @@ static bool take_out(struct dp_lane *l, tn_status status)
 		p->opening_cnt--;
 	if (l->control) {
 		p->control = NULL;
-		dp_note_lost(p, status, reason_of(status));
+		dp_note_lost(l, reason_of(status));
 	} else {
 		p->lanes[l->index] = NULL;
 		p->open_cnt--;

@@ -90,7 +90,6 @@ static void begin_note(struct dp_lane *l)
 	struct dp_note_in *note = malloc(sizeof *note + len);
 	if (note != NULL) {
 		memset(note, 0, sizeof *note);
-		note->sender_session = l->hello.sender_session;
 		note->seq = l->rx_req.offset;
 		note->len = len;
 		memcpy(note->from, l->hello.peer_name, sizeof note->from);

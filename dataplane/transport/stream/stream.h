@@ -210,7 +210,7 @@ void dp_stream_note_cancel(struct dp_transport *t, struct dp_request *r);
 tn_status dp_stream_datagram_send(struct dp_transport *t, uint32_t peer_index, const void *bytes, uint32_t len);
 void dp_note_pump(struct dp_path *p);
 void dp_note_answered(struct dp_lane *l, uint16_t status);
-void dp_note_lost(struct dp_path *p, tn_status status, uint8_t reason);
+void dp_note_lost(struct dp_lane *l, uint8_t reason);
 uint64_t dp_note_sweep(struct dp_path *p, uint64_t now_ns);
 
 /* ---- server.c: lanes that peers opened; serve.c: what they ask ---- */

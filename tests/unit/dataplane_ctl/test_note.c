@@ -10,42 +10,16 @@
 #include "dataplane/segment/local.h"
 #include "tests/unit/cu.h"
 
-static struct dp_note_in *note_of(uint8_t session, uint64_t seq, const char *from, const char *text)
+static struct dp_note_in *note_of(uint64_t seq, const char *from, const char *text)
 {
 	struct dp_note_in *n = calloc(1, sizeof *n + strlen(text));
 
-	memset(&n->sender_session, session, sizeof n->sender_session);
 	n->seq = seq;
 	n->uid = getuid();
 	(void)snprintf(n->from, sizeof n->from, "%s", from);
 	n->len = (uint32_t)strlen(text);
 	memcpy(n->payload, text, n->len);
 	return n;
-}
-
-static void window_remembers_exactly(void)
-{
-	struct tn_id128 a = { { 1 } }, b = { { 2 } };
-	struct dp_notes n;
-
-	dp_notes_init(&n, 5);
-	CU_ASSERT_EQUAL(dp_notes_look(&n, &a, 64), DP_NOTE_NEW);
-	CU_ASSERT_EQUAL(dp_notes_remember(&n, &a, 64 * 10), TN_OK);
-	CU_ASSERT_EQUAL(dp_notes_look(&n, &a, 64 * 10), DP_NOTE_REPEAT);
-	CU_ASSERT_EQUAL(dp_notes_look(&n, &a, 64 * 9), DP_NOTE_NEW); /* overtaken, but never delivered */
-	CU_ASSERT_EQUAL(dp_notes_look(&n, &a, 64 * 10 + 1), DP_NOTE_NEW); /* another worker */
-	CU_ASSERT_EQUAL(dp_notes_look(&n, &b, 64 * 10), DP_NOTE_NEW);
-	for (uint64_t i = 11; i < 11 + DP_NOTE_WINDOW; i++)
-		CU_ASSERT_EQUAL(dp_notes_remember(&n, &a, 64 * i), TN_OK);
-	CU_ASSERT_EQUAL(dp_notes_look(&n, &a, 64 * 10), DP_NOTE_TOO_OLD);
-	CU_ASSERT_EQUAL(dp_notes_look(&n, &a, 64 * 11), DP_NOTE_REPEAT);
-	for (uint32_t i = 0; i < DP_NOTE_SENDERS_MAX; i++) {
-		struct tn_id128 s = { { 9, (uint8_t)i, (uint8_t)(i >> 8) } };
-		CU_ASSERT_EQUAL_FATAL(dp_notes_remember(&n, &s, 64), TN_OK);
-	}
-	CU_ASSERT_EQUAL(n.sender_cnt, DP_NOTE_SENDERS_MAX); /* bounded: the longest silent made room */
-	CU_ASSERT_EQUAL(dp_notes_look(&n, &a, 64 * 11), DP_NOTE_NEW);
-	dp_notes_fini(&n);
 }
 
 static tn_status deliver(struct bench *b, uint64_t token, tn_handle segment, struct dp_note_in *note)
@@ -72,8 +46,7 @@ static void delivery_and_its_verdicts(void)
 	sock = app_attach(&b);
 	mem = app_register(&b, sock, fd, 65536, SHR_RIGHT_ALL);
 	CU_ASSERT_EQUAL_FATAL(app_publish(&b, sock, "kv", mem, 65536, SHR_ACCESS_SAME_UID, &id), TN_OK);
-	CU_ASSERT_EQUAL(deliver(&b, 1, id, note_of(7, 64, "", "first")), TN_OK);
-	CU_ASSERT_EQUAL(deliver(&b, 2, id, note_of(7, 64, "", "first")), TN_OK); /* its answer was lost: same answer */
+	CU_ASSERT_EQUAL(deliver(&b, 1, id, note_of(64, "", "first")), TN_OK);
 	CU_ASSERT_EQUAL(app_recv(&b, sock, &m), TN_OK);
 	CU_ASSERT_EQUAL(m.hdr.type, SHR_MSG_NOTE);
 	const struct shr_msg_note *n = shr_msg_body_ro(&m);
@@ -82,8 +55,8 @@ static void delivery_and_its_verdicts(void)
 	CU_ASSERT_EQUAL(n->payload_len, 5);
 	CU_ASSERT_EQUAL(memcmp(n + 1, "first", 5), 0);
 	seq1 = n->seq;
-	CU_ASSERT_EQUAL(deliver(&b, 3, id, note_of(8, 64, "", "")), TN_OK);
-	CU_ASSERT_EQUAL(deliver(&b, 4, id, note_of(8, 128, "", "third")), TN_LIMIT); /* two unacknowledged: full */
+	CU_ASSERT_EQUAL(deliver(&b, 3, id, note_of(64, "", "")), TN_OK);
+	CU_ASSERT_EQUAL(deliver(&b, 4, id, note_of(128, "", "third")), TN_LIMIT); /* two unacknowledged: full */
 	CU_ASSERT_EQUAL(app_recv(&b, sock, &m), TN_OK);
 	seq2 = ((const struct shr_msg_note *)shr_msg_body_ro(&m))->seq;
 	CU_ASSERT_TRUE(seq2 > seq1);
@@ -91,12 +64,12 @@ static void delivery_and_its_verdicts(void)
 	memcpy(shr_msg_begin(&m, SHR_MSG_NOTE_ACK, 0, sizeof ack), &ack, sizeof ack);
 	CU_ASSERT_EQUAL(shr_msg_send(sock, &m), TN_OK);
 	bench_turns(&b, 3);
-	CU_ASSERT_EQUAL(deliver(&b, 5, id, note_of(8, 128, "", "third")), TN_OK); /* refused before, so not a repeat */
-	CU_ASSERT_EQUAL(deliver(&b, 6, id, note_of(9, 64, "stranger", "x")), TN_PERMISSION);
-	CU_ASSERT_EQUAL(deliver(&b, 7, id + 1, note_of(9, 128, "", "x")), TN_STALE);
+	CU_ASSERT_EQUAL(deliver(&b, 5, id, note_of(128, "", "third")), TN_OK); /* there is room again */
+	CU_ASSERT_EQUAL(deliver(&b, 6, id, note_of(64, "stranger", "x")), TN_PERMISSION);
+	CU_ASSERT_EQUAL(deliver(&b, 7, id + 1, note_of(128, "", "x")), TN_STALE);
 	close(sock);
 	CU_ASSERT_TRUE(turn_until(&b, b.ctl.attach.clients.used == 0));
-	CU_ASSERT_EQUAL(deliver(&b, 8, id, note_of(9, 192, "", "x")), TN_STALE);
+	CU_ASSERT_EQUAL(deliver(&b, 8, id, note_of(192, "", "x")), TN_STALE);
 	bench_stop(&b);
 	close(fd);
 }
@@ -118,6 +91,5 @@ static void too_many_acks_break_the_client(void)
 	close(sock);
 }
 
-TN_TEST_MAIN("note", { "the window remembers exactly", window_remembers_exactly },
-             { "delivery and its verdicts", delivery_and_its_verdicts },
+TN_TEST_MAIN("note", { "delivery and its verdicts", delivery_and_its_verdicts },
              { "too many acknowledgements break the client", too_many_acks_break_the_client })

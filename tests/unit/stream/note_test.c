@@ -144,9 +144,9 @@ static void test_nobody_there(void)
 	CU_ASSERT_FATAL(path->control != NULL && rig.b.note_cnt == 1);
 	mem.refuse = UINT32_MAX;
 	note(&r2, 2);
-	dp_lane_close(path->control, TN_PATH_DOWN, DP_FRAME_OK,
-		      true); /* r1 was sent: told so; r2 waits for a new lane */
-	CU_ASSERT(rig.a.note_done_cnt == 1 && rig.a.note_done[0].r == &r1 && rig.a.note_done[0].status == TN_PATH_DOWN);
+	dp_lane_close(path->control, TN_PATH_DOWN, DP_FRAME_OK, true); /* r1 was sent, and is there; r2 waits for a new lane */
+	CU_ASSERT(rig.a.note_done_cnt == 1 && rig.a.note_done[0].r == &r1 && rig.a.note_done[0].status == TN_AMBIGUOUS);
+	CU_ASSERT_EQUAL(rig.a.note_done[0].reason, TN_REASON_PEER_CLOSED);
 	datagram(0, "old", 3);
 	pass(4 * TN_NS_PER_S);
 	CU_ASSERT_EQUAL(rig.a.note_done_cnt, 1);
@@ -155,6 +155,32 @@ static void test_nobody_there(void)
 	mem.refuse = 0;
 	pass(2 * TN_NS_PER_S);
 	CU_ASSERT_EQUAL(rig.b.datagram_cnt, 0); /* too old, dropped */
+	end();
+}
+
+/* On a lane that breaks, but not a byte of them left: they go out on the next one, except the one that was canceled. */
+static void test_unsent_goes_on(void)
+{
+	static uint8_t text[8] = "later";
+	begin();
+	struct dp_request r0 = request(text, 6), r1 = request(text, 6), r2 = request(text, 6), r3 = request(text, 6);
+	note(&r0, 1);
+	CU_ASSERT_FATAL(rig_until_count(&rig.a.note_done_cnt, 1, 1000));
+	mem.stall[0] = true;
+	note(&r1, 2);
+	note(&r2, 3);
+	note(&r3, 4);
+	rig_steps(5);
+	CU_ASSERT_EQUAL_FATAL(path->small_next, path->small_tail);
+	rig.a.t->ops->note_cancel(rig.a.t, &r2);
+	dp_lane_close(path->control, TN_PATH_DOWN, DP_FRAME_OK, true);
+	CU_ASSERT_EQUAL(rig.a.note_done_cnt, 1);
+	mem.stall[0] = false;
+	pass(TN_NS_PER_S);
+	rig_steps(20);
+	CU_ASSERT(rig.a.note_done_cnt == 3 && rig.a.note_done[1].r == &r1 && rig.a.note_done[1].status == TN_OK &&
+		  rig.a.note_done[2].r == &r3 && rig.a.note_done[2].status == TN_OK);
+	CU_ASSERT(rig.b.note_cnt == 3 && rig.b.notes[1].seq == 2 && rig.b.notes[2].seq == 4);
 	end();
 }
 
@@ -225,6 +251,7 @@ TN_TEST_MAIN("stream notices",
 	{ "verdicts", test_verdicts },
 	{ "deadline and cancel", test_deadline_and_cancel },
 	{ "nobody there", test_nobody_there },
+	{ "unsent when the lane breaks", test_unsent_goes_on },
 	{ "bounds and order", test_bounds_and_order },
 	{ "datagrams", test_datagrams },
 	{ "payload does not hold them up", test_protected })

@@ -252,14 +252,15 @@ TENT_API const char *tent_transport_name(tent_transport t);
 /* Send a notice (<= 4096 bytes, copied) to whoever published `segment`. With batch != 0 it leaves only after every
  * request of that batch submitted before it on this queue pair has completed: data before notice. If one of them
  * fails, the notice is not sent and completes CANCELED. Its completion (kind NOTIFY) says whether the receiver's inbox
- * took it; a full inbox is FAILED with reason queue_full. Closes the batch number for reuse. AGAIN when full. */
+ * took it; a full inbox is FAILED with reason queue_full; AMBIGUOUS: it left, and the answer was lost. Closes the batch number for reuse. AGAIN when full. */
 TENT_API tent_status tent_notify(tent_qp *qp, tent_segment *segment, uint32_t batch, const void *payload, size_t bytes,
                                  uint64_t user_data, uint64_t deadline_ns);
 
 typedef struct tent_note {
 	char from[64];    /* peer name; "" = this host */
 	char segment[64]; /* the name it was sent to */
-	uint64_t seq;     /* strictly increasing per sender incarnation; gaps are possible, repeats are not */
+	uint64_t seq;     /* given by this host's data plane: strictly increasing over all senders, also across its restarts;
+	                   * gaps are possible, repeats are not */
 	size_t bytes;
 	uint8_t payload[TENT_NOTE_MAX];
 } tent_note;
