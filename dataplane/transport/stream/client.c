@@ -30,6 +30,8 @@ void dp_client_place(struct dp_xfer *x, enum dp_xfer_place to)
 	if (x->place != DP_XFER_NOWHERE)
 		tn_list_unlink(&x->attempt->t_link);
 	p->queued += (to == DP_XFER_RUN) - (uint32_t)(x->place == DP_XFER_RUN);
+	if (p->queued == 0)
+		p->wait_ns = UINT64_MAX; /* nobody waits for a lane: the next one gets its whole time */
 	x->place = (uint8_t)to;
 	if (lists[to] != NULL)
 		tn_list_push_back(lists[to], &x->attempt->t_link);

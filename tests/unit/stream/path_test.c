@@ -259,6 +259,30 @@ static void test_ticket_refused(void)
 	end();
 }
 
+/* The wait of one that gave up is not charged to the next. */
+static void test_each_waits_its_own_time(void)
+{
+	struct rig_attempt ra, next;
+	begin(1000);
+	rig.refuse = DP_HELLO_TOO_MANY;
+	rig_attempt(&ra, TN_OP_WRITE, remote, 0, near.base, 100);
+	rig_submit(&ra);
+	rig_steps(5);
+	pass(900 * TN_NS_PER_MS); /* of a second */
+	CU_ASSERT(!ra.done);
+	rig.a.t->ops->cancel(rig.a.t, &ra.a);
+	CU_ASSERT(ra.done && ra.r.status == TN_CANCELED);
+	rig_steps(5);
+	rig_attempt(&next, TN_OP_WRITE, remote, 0, near.base, 100);
+	rig_submit(&next);
+	rig_steps(5);
+	pass(300 * TN_NS_PER_MS);
+	CU_ASSERT(!next.done);
+	pass(800 * TN_NS_PER_MS);
+	CU_ASSERT(next.done && next.r.phase == TN_PHASE_CONNECT && next.r.nothing_left);
+	end();
+}
+
 static void test_ticket_stays_refused(void)
 {
 	struct rig_attempt ra;
@@ -609,6 +633,7 @@ TN_TEST_MAIN("stream paths",
 	{ "new incarnation", test_new_incarnation },
 	{ "ticket refused", test_ticket_refused },
 	{ "ticket stays refused", test_ticket_stays_refused },
+	{ "each waits its own time", test_each_waits_its_own_time },
 	{ "session differs", test_session_differs },
 	{ "session not known", test_unknown_session },
 	{ "peer drains", test_draining_peer },
