@@ -28,6 +28,7 @@ struct greet {
 	struct dp_control *ctl;
 	struct tn_addr from;
 	uint32_t peer_index; /* once judged */
+	bool fencing;        /* in that list */
 	uint32_t got;
 	struct dp_hello hello;
 	uint8_t buf[DP_HELLO_BYTES];
@@ -111,6 +112,7 @@ static void greet_free(struct greet *w)
 	dp_loop_del(&w->ctl->loop, &w->source);
 	dp_timer_cancel(&w->deadline);
 	tn_list_unlink(&w->link);
+	w->ctl->greet.fencing_cnt -= w->fencing;
 	if (w->source.fd >= 0)
 		close(w->source.fd);
 	explicit_bzero(&w->hello, sizeof w->hello);
@@ -246,6 +248,35 @@ static void fence_begin(struct dp_control *ctl, struct dp_peer_slot *slot, const
 	dp_control_event(ctl, SHR_EVENT_PEER_SESSION, TN_OK, slot->index);
 }
 
+/* A ticket admits one to wait here, so nobody makes room for a newcomer: it is told to come later. */
+static bool room_to_wait(const struct dp_greet *g, const struct greet *one)
+{
+	uint32_t same_cnt = 0;
+
+	tn_list_foreach(node, &g->fencing)
+		same_cnt += tn_addr_host_eq(&tn_list_entry(node, struct greet, link)->from, &one->from);
+	return g->fencing_cnt < DP_GREETS_MAX && same_cnt < DP_GREETS_PER_ADDRESS;
+}
+
+/* Judged again from the start when the fence is up: tickets may have changed, and lanes of a dead incarnation, which
+ * nobody closed, make room only then. */
+static void wait_for_fence(struct greet *w, struct dp_peer_slot *slot)
+{
+	struct dp_control *ctl = w->ctl;
+
+	if (!room_to_wait(&ctl->greet, w)) {
+		refuse(w, DP_HELLO_TOO_MANY);
+		return;
+	}
+	w->peer_index = slot->index;
+	w->fencing = true;
+	ctl->greet.fencing_cnt++;
+	tn_list_push_back(&ctl->greet.fencing, &w->link);
+	dp_timer_set(&ctl->loop, &w->deadline, ctl->loop.now_ns + FENCE_NS);
+	if (tn_id128_is_zero(&slot->fencing))
+		fence_begin(ctl, slot, &w->hello.sender_session);
+}
+
 /* Form is good, and the socket is out of `pending`. May be called again after a fence. */
 static void greet_judge(struct greet *w)
 {
@@ -280,13 +311,7 @@ static void greet_judge(struct greet *w)
 			refuse(w, DP_HELLO_TOO_MANY);
 		return;
 	}
-	/* Judged again from the start when the fence is up: tickets may have changed, and lanes of a dead incarnation,
-	 * which nobody closed, make room only then. */
-	w->peer_index = slot->index;
-	tn_list_push_back(&ctl->greet.fencing, &w->link);
-	dp_timer_set(&ctl->loop, &w->deadline, ctl->loop.now_ns + FENCE_NS);
-	if (tn_id128_is_zero(&slot->fencing))
-		fence_begin(ctl, slot, &h->sender_session);
+	wait_for_fence(w, slot);
 }
 
 void dp_greet_fenced(struct dp_flight *fence)
@@ -302,10 +327,13 @@ void dp_greet_fenced(struct dp_flight *fence)
 	tn_list_splice_back(&waiting, &g->fencing);
 	for (struct tn_list *node; (node = tn_list_pop_front(&waiting)) != NULL;) {
 		struct greet *w = tn_list_entry(node, struct greet, link);
-		if (w->peer_index == slot->index)
-			greet_judge(w);
-		else
+		if (w->peer_index != slot->index) {
 			tn_list_push_back(&g->fencing, node);
+			continue;
+		}
+		w->fencing = false;
+		g->fencing_cnt--;
+		greet_judge(w);
 	}
 }
 

@@ -9,7 +9,7 @@
 #include "dataplane/loop.h"
 #include "dataplane/transport/stream/hello.h"
 
-#define DP_GREETS_MAX 256u          /* connections whose HELLO is not judged yet */
+#define DP_GREETS_MAX 256u          /* connections whose HELLO is not judged yet; as many more wait for a fence */
 #define DP_GREETS_PER_ADDRESS 64u
 
 struct dp_control;
@@ -23,7 +23,7 @@ struct dp_greet {
 	struct dp_tickets tickets;
 	struct tn_list pending;      /* oldest first: reading a HELLO */
 	struct tn_list fencing;      /* judged good; wait until the older incarnation's lanes are closed */
-	uint32_t pending_cnt;
+	uint32_t pending_cnt, fencing_cnt; /* of each no more than DP_GREETS_MAX, and DP_GREETS_PER_ADDRESS of one address */
 	uint64_t accepted_cnt, refused_cnt, malformed_cnt, evicted_cnt;
 };
 

@@ -212,6 +212,32 @@ static void a_new_incarnation_displaces_the_old_one(void)
 	bench_stop(&b);
 }
 
+/* While a fence runs, who holds a ticket cannot stack connections without end. */
+static void waiters_for_a_fence_are_bounded(void)
+{
+	struct dp_hello h;
+	int fd[DP_GREETS_PER_ADDRESS];
+
+	start(NULL);
+	install(1, 10, "127.0.0.1");
+	h = hello_of(1, 10);
+	fake_hold(true);
+	for (unsigned i = 0; i < DP_GREETS_PER_ADDRESS; i++) {
+		fd[i] = knock();
+		say(fd[i], &h);
+		CU_ASSERT_TRUE(turn_until(&b, b.ctl.greet.fencing_cnt == i + 1));
+	}
+	CU_ASSERT_EQUAL(answer_to(&h), DP_HELLO_TOO_MANY);
+	CU_ASSERT_EQUAL(b.ctl.greet.refused_cnt, 1);
+	CU_ASSERT_EQUAL(fake_count(0, DP_CMD_FENCE), 1);
+	fake_hold(false);
+	CU_ASSERT_TRUE(turn_until(&b, b.ctl.greet.fencing_cnt == 0 && adopted() > 0));
+	lanes_end();
+	for (unsigned i = 0; i < DP_GREETS_PER_ADDRESS; i++)
+		close(fd[i]);
+	bench_stop(&b);
+}
+
 static void connections_are_bounded(void)
 {
 	const char *const sets[] = { "transports/tcp/max_connections_per_peer=2", NULL };
@@ -366,6 +392,7 @@ static void ipv6_too(void)
 }
 
 TN_TEST_MAIN("greet", { "strangers learn nothing", strangers_learn_nothing },
+             { "waiters for a fence are bounded", waiters_for_a_fence_are_bounded },
              { "a ticket admits, after the fence", a_ticket_admits_after_the_fence },
              { "a new incarnation displaces the old one", a_new_incarnation_displaces_the_old_one },
              { "connections are bounded", connections_are_bounded },
