@@ -35,13 +35,18 @@ tn_status dp_crew_add(struct dp_crew *crew, struct dp_worker *worker)
 	return s;
 }
 
+void dp_crew_drop(struct dp_crew *crew)
+{
+	struct dp_crew_member *m = &crew->members[--crew->cnt];
+
+	dp_loop_del(crew->loop, &m->events);
+	free(m->backlog);
+}
+
 void dp_crew_fini(struct dp_crew *crew)
 {
-	for (uint32_t i = 0; i < crew->cnt; i++) {
-		dp_loop_del(crew->loop, &crew->members[i].events);
-		free(crew->members[i].backlog);
-	}
-	crew->cnt = 0;
+	while (crew->cnt > 0)
+		dp_crew_drop(crew);
 	dp_handles_fini(&crew->acks);
 }
 

@@ -24,7 +24,6 @@ struct dp_crew_member {
 	struct dp_cmd *backlog; /* ring; commands that found the mailbox full, oldest first */
 	uint32_t backlog_cap, backlog_head, backlog_cnt;
 	uint32_t qp_cnt;        /* load, for the choice of a worker */
-	bool stopped;           /* DP_CMD_STOP acknowledged: nothing is posted any more */
 };
 
 struct dp_crew {
@@ -41,6 +40,8 @@ void dp_crew_init(struct dp_crew *crew, struct dp_loop *loop,
                   void (*on_event)(void *arg, uint32_t worker, const struct dp_evt *evt), void *arg);
 /* Adds a worker and watches its event fd; the worker stays the caller's. */
 tn_status dp_crew_add(struct dp_crew *crew, struct dp_worker *worker);
+/* The one added last never ran: nothing is posted to it, nothing waits for it. */
+void dp_crew_drop(struct dp_crew *crew);
 void dp_crew_fini(struct dp_crew *crew);
 
 /* Queue one command for one worker; never blocks. `flight` NULL: no acknowledgement wanted. False when the command

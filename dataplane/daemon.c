@@ -129,8 +129,8 @@ static tn_status workers_start(struct daemon *d)
 		tn_status s = dp_worker_new(&d->env, i, &d->workers[i]);
 		if (s == TN_OK)
 			s = dp_crew_add(&d->ctl.crew, d->workers[i]);
-		if (s == TN_OK)
-			s = dp_worker_start(d->workers[i], d->plan.cpus[i]);
+		if (s == TN_OK && (s = dp_worker_start(d->workers[i], d->plan.cpus[i])) != TN_OK)
+			dp_crew_drop(&d->ctl.crew); /* the others are stopped; this one would never say so */
 		if (s != TN_OK) {
 			tn_log_error("start", "worker %u cannot start: %s", i, tn_status_meaning(s));
 			return s;
