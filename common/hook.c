@@ -142,7 +142,7 @@ bool tn_hook_pass(enum tn_hook hook)
 		return false;
 	}
 	case ACTION_KILL: (void)kill(getpid(), SIGKILL); return false;
-	case ACTION_STOP: (void)kill(getpid(), SIGSTOP); return false;
+	case ACTION_STOP: (void)raise(SIGSTOP); return false; /* to this thread, so that it does not run on; all stop with it */
 	case ACTION_EXIT: _exit((int)o.arg);
 	case ACTION_FAIL: return true;
 	case ACTION_NONE: break;

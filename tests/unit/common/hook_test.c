@@ -2,11 +2,14 @@
  * Fault orders: each action does its work on the pass that was asked for, and a mistyped order ends the process. */
 #include "common/hook.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/atomic.h"
 #include "common/clock.h"
 #include "tests/unit/cu.h"
 
@@ -91,6 +94,38 @@ static void deadly_actions(void)
 	CU_ASSERT(WIFEXITED(s) && WEXITSTATUS(s) == 0);
 }
 
+static void *pass_then_go_on(void *went_on)
+{
+	TN_HOOK(rand_os);
+	tn_store_relaxed32(went_on, 1);
+	return NULL;
+}
+
+/* The thread that passes the point is not the first one of its process: it must not run on while the others stop. */
+static void stop_holds_its_thread(void)
+{
+	tn_a32 *went_on = mmap(NULL, sizeof *went_on, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CU_ASSERT_FATAL(went_on != MAP_FAILED);
+	for (int i = 0; i < 20; i++) {
+		tn_store_relaxed32(went_on, 0);
+		pid_t pid = fork();
+		CU_ASSERT_FATAL(pid >= 0);
+		if (pid == 0) {
+			pthread_t thread;
+			alarm(20);
+			if (tn_hook_set("rand_os=stop") && pthread_create(&thread, NULL, pass_then_go_on, went_on) == 0)
+				(void)pthread_join(thread, NULL);
+			_exit(0);
+		}
+		int status = -1;
+		CU_ASSERT(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status));
+		CU_ASSERT_EQUAL(tn_load_relaxed32(went_on), 0);
+		kill(pid, SIGKILL);
+		CU_ASSERT(waitpid(pid, &status, 0) == pid);
+	}
+	munmap(went_on, sizeof *went_on);
+}
+
 /* Re-runs this program, so that the environment is read for the first time there. */
 static int exec_self(const char *orders)
 {
@@ -120,6 +155,7 @@ static const struct tn_test_case cases[] = {
 	{ "wrong orders change nothing", wrong_orders_change_nothing },
 	{ "pause waits", pause_waits },
 	{ "exit, kill, stop", deadly_actions },
+	{ "stop holds the thread that passes", stop_holds_its_thread },
 	{ "the environment is read; a typing mistake ends the process", environment_is_read },
 };
 #else
