@@ -377,7 +377,15 @@ void dp_link_request(struct dp_link *l, const struct tn_message *m)
 		(void)snprintf(reply.detail, sizeof reply.detail, "%s", why);
 		json_decref(q.answer);
 	}
-	if (dp_link_send(l, &reply) != TN_OK)
-		tn_log_warn("link", "an answer to %s could not be sent", m->type);
+	tn_status s = dp_link_send(l, &reply);
+	if (s == TN_TOO_BIG) { /* the asker is told so at once, and does not wait for its timeout */
+		reply.status = s;
+		json_decref(reply.body);
+		reply.body = NULL;
+		(void)snprintf(reply.detail, sizeof reply.detail, "the answer is larger than a message may be");
+		s = dp_link_send(l, &reply);
+	}
+	if (s != TN_OK)
+		tn_log_warn("link", "an answer to %s could not be sent: %s", m->type, tn_status_meaning(s));
 	tn_message_clear(&reply);
 }
