@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Powers of two, alignment, and sums that may not wrap. Arguments of the align functions are powers of two.
+ * Powers of two, alignment, sums that may not wrap, bytes that must be zero. Arguments of the align functions are powers of two.
  * No state; any thread. */
 #ifndef TN_BITS_H
 #define TN_BITS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/compiler.h"
@@ -32,6 +33,16 @@ TN_INLINE bool tn_align_up_checked(uint64_t v, uint64_t align, uint64_t *out)
 	bool fits = tn_add_checked(v, align - 1, out);
 	*out &= ~(align - 1);
 	return fits;
+}
+
+/* Every byte is 0: reserved fields, ids that nobody set. Not for secrets' lengths, but in constant time for their bytes. */
+TN_INLINE bool tn_all_zero(const void *at, size_t bytes)
+{
+	const uint8_t *b = at;
+	uint8_t any = 0;
+	for (size_t i = 0; i < bytes; i++)
+		any |= b[i];
+	return any == 0;
 }
 
 /* [off, off + len) lies inside [0, size), also for hostile values; an empty range may stand at the end. */

@@ -3,15 +3,9 @@
  * identity has one spelling and text comparison is sound. No state; any thread. */
 #include "common/ids.h"
 
-static const char hex_digits[] = "0123456789abcdef";
+#include "common/bits.h"
 
-static bool all_zero(const uint8_t *b, size_t len)
-{
-	uint8_t acc = 0;
-	for (size_t i = 0; i < len; i++)
-		acc |= b[i];
-	return acc == 0;
-}
+static const char hex_digits[] = "0123456789abcdef";
 
 static void to_hex(const uint8_t *b, size_t len, char *out)
 {
@@ -47,8 +41,8 @@ static tn_status from_hex(const char *hex, uint8_t *out, size_t len)
 	return TN_OK;
 }
 
-bool tn_id128_is_zero(const struct tn_id128 *a) { return all_zero(a->b, sizeof a->b); }
-bool tn_peer_id_is_zero(const struct tn_peer_id *a) { return all_zero(a->b, sizeof a->b); }
+bool tn_id128_is_zero(const struct tn_id128 *a) { return tn_all_zero(a->b, sizeof a->b); }
+bool tn_peer_id_is_zero(const struct tn_peer_id *a) { return tn_all_zero(a->b, sizeof a->b); }
 
 bool tn_id128_eq_secret(const struct tn_id128 *a, const struct tn_id128 *b)
 {

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdio.h>
 
+#include "dataplane/transport/registry.h"
 #include "shm-ring/layout.h"
 
 static uint32_t slots(uint64_t wanted)
@@ -58,10 +59,7 @@ tn_status dp_plan_make(const struct tn_config *cfg, struct dp_plan *out, char er
 		}
 		plan.cpus[i] = (uint32_t)cpu;
 	}
-	if (tn_config_bool(cfg, TN_CFG_TCP_ENABLE))
-		plan.transports |= 1u << TN_TRANSPORT_TCP;
-	if (tn_config_bool(cfg, TN_CFG_SHM_ENABLE))
-		plan.transports |= 1u << TN_TRANSPORT_SHM;
+	plan.transports = dp_registry_mask(cfg);
 	plan.event_slots = slots(tn_config_u64(cfg, TN_CFG_OBS_EVENT_SLOTS));
 	plan.keep_slots = slots(tn_config_u64(cfg, TN_CFG_OBS_KEEP_SLOTS));
 	*out = plan;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A worker's epoll set: doorbells, the mailbox wake-up and the sockets of its transports, and the rule how often a
- * spinning worker asks it. One worker; poller_new by the control thread. */
+ * spinning worker asks it. One worker; dp_poller_init by the control thread, before that worker runs. */
 #ifndef DP_POLLER_H
 #define DP_POLLER_H
 

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "common/bits.h"
+
 #define HDR sizeof(struct shr_msg_hdr)
 #define ACCESS_ALL ((uint32_t)(SHR_ACCESS_SAME_UID | SHR_ACCESS_LOCAL_ALL | SHR_ACCESS_PEERS))
 
@@ -14,20 +16,11 @@ TN_STATIC_ASSERT(HDR + sizeof(struct shr_msg_publish) + SHR_SEGMENT_BUFFERS_MAX 
 			 SHR_SEGMENT_PEERS_MAX * TN_NAME_MAX <= SHR_MSG_MAX, "the largest PUBLISH fits a message");
 TN_STATIC_ASSERT(HDR + sizeof(struct shr_msg_note) + SHR_NOTE_BYTES <= SHR_MSG_MAX, "the largest NOTE fits a message");
 
-static bool all_zero(const void *p, size_t n)
-{
-	const uint8_t *b = p;
-	uint8_t or = 0;
-	for (size_t i = 0; i < n; i++)
-		or |= b[i];
-	return or == 0;
-}
-
 /* The string ends inside its field and nothing follows the end. */
 static bool string_ends(const char *s, size_t room)
 {
 	const char *end = memchr(s, '\0', room);
-	return end != NULL && all_zero(end, room - (size_t)(end - s));
+	return end != NULL && tn_all_zero(end, room - (size_t)(end - s));
 }
 
 uint32_t shr_msg_publish_bytes(uint32_t buffer_cnt, uint32_t peer_cnt)
@@ -71,7 +64,7 @@ static bool check_qp_create(const uint8_t *body, size_t len)
 	struct shr_msg_qp_create b;
 	(void)len;
 	memcpy(&b, body, sizeof b);
-	return all_zero(b.reserved, sizeof b.reserved);
+	return tn_all_zero(b.reserved, sizeof b.reserved);
 }
 
 static bool check_mem_register(const uint8_t *body, size_t len)

@@ -6,19 +6,12 @@
 #include <string.h>
 
 #include "common/atomic.h"
+#include "common/bits.h"
 #include "common/domain.h"
 #include "shm-ring/words.h"
 
 TN_STATIC_ASSERT(sizeof(struct shr_qp_hdr_shm) % 8 == 0, "the header is copied in words");
 #define HDR_WORDS ((uint32_t)(sizeof(struct shr_qp_hdr_shm) / 8))
-
-static bool all_zero(const uint8_t *p, size_t n)
-{
-	uint8_t or = 0;
-	for (size_t i = 0; i < n; i++)
-		or |= p[i];
-	return or == 0;
-}
 
 static void fill_view(void *base, const struct shr_qp_layout *lay, uint32_t qp_id, uint16_t minor, struct shr_qp_view *v)
 {
@@ -87,7 +80,7 @@ tn_status shr_qp_check(void *base, size_t bytes, struct shr_qp_view *view_out)
 	    h.cq_off != lay.cq_off || h.note_off != lay.note_off || lay.region_bytes != bytes)
 		return TN_CLIENT_BROKEN;
 	/* Reserved bytes may carry what a later minor version appended; ours to ignore only then. */
-	if (h.abi_minor <= SHR_ABI_MINOR && !all_zero(h.reserved, sizeof h.reserved))
+	if (h.abi_minor <= SHR_ABI_MINOR && !tn_all_zero(h.reserved, sizeof h.reserved))
 		return TN_CLIENT_BROKEN;
 	fill_view(base, &lay, h.qp_id, TN_MIN(h.abi_minor, (uint16_t)SHR_ABI_MINOR), view_out);
 	return TN_OK;
@@ -138,7 +131,7 @@ static tn_status check_cancel(const struct shr_sqe_shm *e)
 
 tn_status shr_sqe_check_shape(const struct shr_sqe_shm *e, uint32_t note_slots)
 {
-	if ((e->flags & ~SHR_SQE_FLAGS_ALL) != 0 || !all_zero(e->reserved, sizeof e->reserved))
+	if ((e->flags & ~SHR_SQE_FLAGS_ALL) != 0 || !tn_all_zero(e->reserved, sizeof e->reserved))
 		return TN_INVALID;
 	if (e->priority >= TN_PRIORITY_CNT || e->intent >= SHR_INTENT_CNT || e->hint >= TN_TRANSPORT_CNT)
 		return TN_INVALID;

@@ -68,7 +68,9 @@ tn_status dp_link_send(struct dp_link *l, const struct tn_message *m)
 
 	if (s != TN_OK)
 		return s;
-	return zmq_send(l->dealer, l->text, len, ZMQ_DONTWAIT) >= 0 ? TN_OK : TN_AGAIN;
+	s = zmq_send(l->dealer, l->text, len, ZMQ_DONTWAIT) >= 0 ? TN_OK : TN_AGAIN;
+	explicit_bzero(l->text, len);
+	return s;
 }
 
 tn_status dp_link_ask(struct dp_link *l, struct dp_call *call, const char *type, json_t *body, uint64_t deadline_ns)

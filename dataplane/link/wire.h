@@ -27,7 +27,7 @@ struct dp_link {
 	uint32_t snapshot_cnt, snapshot_at;
 	uint64_t snapshot_sequence;
 	uint64_t received_cnt, refused_cnt;
-	char text[TN_MESSAGE_MAX];         /* one message on its way out; wiped when it carried a ticket */
+	char text[TN_MESSAGE_MAX];         /* one message on its way out; wiped when it is sent */
 };
 
 /* Sends a question; `body` is stolen. Statuses as dp_link_open(). */

@@ -22,7 +22,6 @@ struct dp_opened {
 	/* Versions: workers may use `prev` until they acknowledge `cur`; `next` waits for that, the newest wins. */
 	struct dp_remote *prev, *cur, *next;
 	struct dp_flight flight;
-	uint16_t answer;            /* OPEN or CLOSE, when the workers acknowledged; 0 = none */
 	uint32_t correlation;
 	/* The search for a newer version; one at a time. */
 	bool refreshing;

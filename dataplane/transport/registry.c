@@ -19,12 +19,3 @@ uint32_t dp_registry_list(const struct tn_config *cfg, const struct dp_transport
 			out[cnt++] = rows[i].ops;
 	return cnt;
 }
-
-uint32_t dp_registry_mask(const struct tn_config *cfg)
-{
-	const struct dp_transport_ops *ops[TN_TRANSPORT_CNT];
-	uint32_t cnt = dp_registry_list(cfg, ops), mask = 0;
-	for (uint32_t i = 0; i < cnt; i++)
-		mask |= UINT32_C(1) << ops[i]->kind;
-	return mask;
-}

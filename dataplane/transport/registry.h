@@ -13,6 +13,13 @@
 /* Fills out[] with up to TN_TRANSPORT_CNT tables; returns how many. */
 uint32_t dp_registry_list(const struct tn_config *cfg, const struct dp_transport_ops *out[static TN_TRANSPORT_CNT]);
 /* Bits (1 << enum tn_transport) of the same, for the telemetry header. */
-uint32_t dp_registry_mask(const struct tn_config *cfg);
+TN_INLINE uint32_t dp_registry_mask(const struct tn_config *cfg)
+{
+	uint32_t mask = 0;
+#define X(n, s) mask |= (uint32_t)tn_config_bool(cfg, TN_CFG_##n##_ENABLE) << TN_TRANSPORT_##n;
+	DP_TRANSPORTS_BUILT(X)
+#undef X
+	return mask;
+}
 
 #endif

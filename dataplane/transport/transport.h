@@ -43,8 +43,8 @@ struct dp_transport_ops {
 	 * spinning, because waking up costs little against the time that a part takes. NULL: never. */
 	bool (*bulk)(const struct dp_transport *t);
 
-	/* Server side and changes; NULL where the kind has none. *_del return true when already quiesced; otherwise the
-	 * transport makes `quiesced_mem/seg` true later and the worker asks again each loop. */
+	/* Server side and changes; NULL where the kind has none. After segment_revoke the worker asks segment_busy each loop
+	 * until it is false. */
 	void (*peer_set)(struct dp_transport *t, const struct dp_peer *peer);
 	bool (*segment_busy)(const struct dp_transport *t, tn_handle segment);  /* incoming operations still touch it */
 	void (*segment_revoke)(struct dp_transport *t, tn_handle segment);      /* start refusing; running ones drain */

@@ -2,20 +2,13 @@
  * Encoding and checking of HELLO and its answer; see hello.h. */
 #include "dataplane/transport/stream/hello.h"
 
+#include "common/bits.h"
 #include "common/span.h"
 
 #define HELLO_MAGIC 0x544e5448u  /* "TNTH" */
 #define ANSWER_MAGIC 0x544e5441u /* "TNTA" */
 #define HELLO_TAIL 108u
 #define ANSWER_TAIL 40u
-
-static bool all_zero(const uint8_t *p, size_t len)
-{
-	uint8_t any = 0;
-	for (size_t i = 0; i < len; i++)
-		any |= p[i];
-	return any == 0;
-}
 
 static bool frame_bytes_valid(uint32_t v) { return v >= DP_FRAME_BYTES_MIN && v <= DP_FRAME_BYTES_MAX; }
 
@@ -76,7 +69,7 @@ enum dp_frame_error dp_hello_decode(const uint8_t *buf, size_t len, struct dp_he
 		return DP_FRAME_BAD_TICKET;
 	if (!frame_bytes_valid(h.frame_bytes))
 		return DP_FRAME_BAD_LENGTH;
-	if (!all_zero(buf + HELLO_TAIL, DP_HELLO_BYTES - HELLO_TAIL))
+	if (!tn_all_zero(buf + HELLO_TAIL, DP_HELLO_BYTES - HELLO_TAIL))
 		return DP_FRAME_BAD_RESERVED;
 	*out = h;
 	return DP_FRAME_OK;
@@ -102,7 +95,7 @@ enum dp_frame_error dp_hello_answer_decode(const uint8_t *buf, size_t len, struc
 		return DP_FRAME_BAD_VERSION;
 	if (a.status == DP_HELLO_ACCEPTED && !frame_bytes_valid(a.frame_bytes))
 		return DP_FRAME_BAD_LENGTH;
-	if (!all_zero(buf + ANSWER_TAIL, DP_HELLO_ANSWER_BYTES - ANSWER_TAIL))
+	if (!tn_all_zero(buf + ANSWER_TAIL, DP_HELLO_ANSWER_BYTES - ANSWER_TAIL))
 		return DP_FRAME_BAD_RESERVED;
 	*out = a;
 	return DP_FRAME_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The only owner of the bytes of HELLO and its answer (docs/protocol.md 1.1, 1.2), which open every lane. The
  * accepting side reads exactly DP_HELLO_BYTES, decodes, judges (version, session, ticket, room) and either answers a
- * refusal and closes, or hands socket and struct to the worker `hello.worker % workers`, which answers. Any thread. */
+ * refusal and closes, or hands socket and struct to the worker that serves the path (greet.c), which answers. Any thread. */
 #ifndef DP_STREAM_HELLO_H
 #define DP_STREAM_HELLO_H
 
