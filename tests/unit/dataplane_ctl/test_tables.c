@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Handle tables, name tables, the timer wheel, tickets: the pure parts. */
+ * Handle tables, name tables, the timer wheel, tickets, the crew: the parts that need no socket. */
 #include <stdio.h>
 #include <string.h>
 
@@ -190,8 +190,27 @@ static void plan_refuses_foreign_cpus(void)
 	tn_config_free(cfg);
 }
 
+static void ignore_ack(struct dp_flight *f) { (void)f; }
+
+/* Its thread could not be made: it gets no STOP, for it would never answer. */
+static void dropped_worker_is_not_waited_for(void)
+{
+	static struct bench b;
+	struct dp_flight stopped = { .done = ignore_ack };
+
+	bench_start(&b, 2, NULL);
+	dp_crew_drop(&b.ctl.crew);
+	dp_control_drain(&b.ctl, &stopped);
+	CU_ASSERT(stopped.waiting <= 1);
+	CU_ASSERT_TRUE(turn_until(&b, stopped.waiting == 0));
+	CU_ASSERT_EQUAL(fake_count(0, DP_CMD_STOP), 1);
+	CU_ASSERT_EQUAL(fake_count(1, DP_CMD_STOP), 0);
+	bench_stop(&b);
+}
+
 TN_TEST_MAIN("tables", { "stale handles miss", stale_handles_miss }, { "names with twins", names_with_twins },
              { "timers fire once and can cancel each other", timers_fire_once_and_can_cancel_each_other },
              { "tickets are bound", tickets_are_bound },
              { "tickets are revoked and displaced", tickets_are_revoked_and_displaced },
+             { "a worker that never ran is not waited for", dropped_worker_is_not_waited_for },
              { "the plan refuses CPUs that are not ours", plan_refuses_foreign_cpus })
