@@ -81,12 +81,18 @@
 #define TN_WINDOW_LIST(X) X(CONFIGURED, configured) X(EFFECTIVE, effective) X(CEILING, ceiling)
 #define TN_WINDOW_MOVE_LIST(X) X(UP, up) X(DOWN, down) X(CEILING_DOWN, ceiling_down) X(CEILING_PROBE, ceiling_probe)
 
+/* Listening sockets of the control plane and of the data plane, and why a connection to one was closed unheard. */
+#define TN_DOOR_LIST(X) X(CONTROL, control) X(LINK, link) X(BUS, bus) X(HTTP, http)
+#define TN_DP_DOOR_LIST(X) X(ATTACH, attach) X(LANE, lane)
+#define TN_REFUSAL_LIST(X) \
+	X(CROWDED, crowded) X(DESCRIPTORS, descriptors) X(STRANGER, stranger) X(SILENT, silent)
+
 /* Domains of this file: X(NAME, list); the enum of each is TN_<NAME>_<VALUE> ... TN_<NAME>_CNT. */
 #define TN_METRICS_OWN_DOMAIN_LIST(X) \
 	X(RING) X(PROCESS) X(CLEANUP) X(RDMA_SLICE) X(RDMA_CAUSE) X(RDMA_WC) X(RDMA_CQ) X(RDMA_DONE) X(RDMA_ENDPOINT) \
 	X(RDMA_TRANSITION) X(RDMA_NOTE) X(STREAM) X(STREAM_EVENT) X(SIDE) X(FRAME_ERROR) X(SHM_MAPPING) X(SEGMENT_EVENT) \
 	X(SELECTION) X(ADMISSION) X(ADMISSION_END) X(CREDIT_PULL) X(CREDIT_RESERVE) X(CREDIT_RESOURCE) X(CREDIT_PEER) \
-	X(CREDIT_ALLOC) X(WINDOW) X(WINDOW_MOVE)
+	X(CREDIT_ALLOC) X(WINDOW) X(WINDOW_MOVE) X(DOOR) X(DP_DOOR) X(REFUSAL)
 #define TN_METRICS_SHARED_DOMAIN_LIST(X) \
 	X(TRANSPORT) X(OP) X(MEMOP) X(OUTCOME) X(RESULT) X(PHASE) X(REASON) X(OWNER_KIND) X(WORKER_KIND) X(FORMAT) \
 	X(RPC_METHOD) X(RPC_OUTCOME)
@@ -168,6 +174,15 @@ enum tn_credit_alloc { TN_CREDIT_ALLOC_LIST(X) TN_CREDIT_ALLOC_CNT };
 #undef X
 #define X(n, s) TN_WINDOW_##n,
 enum tn_window { TN_WINDOW_LIST(X) TN_WINDOW_CNT };
+#undef X
+#define X(n, s) TN_DOOR_##n,
+enum tn_door { TN_DOOR_LIST(X) TN_DOOR_CNT };
+#undef X
+#define X(n, s) TN_DP_DOOR_##n,
+enum tn_dp_door { TN_DP_DOOR_LIST(X) TN_DP_DOOR_CNT };
+#undef X
+#define X(n, s) TN_REFUSAL_##n,
+enum tn_refusal { TN_REFUSAL_LIST(X) TN_REFUSAL_CNT };
 #undef X
 #define X(n, s) TN_WINDOW_MOVE_##n,
 enum tn_window_move { TN_WINDOW_MOVE_LIST(X) TN_WINDOW_MOVE_CNT };

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -23,6 +22,7 @@
 #include "common/log.h"
 #include "common/sdnotify.h"
 #include "common/version.h"
+#include "controlplane/gate.h"
 #include "controlplane/loop.h"
 #include "controlplane/node.h"
 #include "controlplane/observe/observe.h"
@@ -143,6 +143,7 @@ static tn_status http_start(struct daemon *d)
 					    err);
 	if (s != TN_OK)
 		return complain(err);
+	cp_gate_open(TN_DOOR_HTTP, cp_observe_http_fd(d->observe));
 	write_port(d, host, port);
 	TN_HOOK(cp_http_open);
 	return TN_OK;
@@ -169,6 +170,8 @@ static tn_status start(struct daemon *d)
 	struct tn_id128 session;
 	const char *dir = tn_config_str(d->config, TN_CFG_RUNTIME_DIR);
 	tn_status s = sodium_init() < 0 || tn_rand_id128(&session) != TN_OK ? complain("no randomness") : TN_OK;
+	if (s == TN_OK && (s = cp_gate_init(tn_config_peer_cnt(d->config), err, sizeof err)) != TN_OK)
+		complain(err);
 	if (s == TN_OK)
 		s = signals_open(d);
 	if (s == TN_OK && (s = tn_daemon_runtime_dir(dir, err, sizeof err)) != TN_OK)
@@ -295,6 +298,7 @@ static void run(struct daemon *d)
 		cp_node_tick(d->node, now);
 		engine_look(d);
 		more = cp_observe_poll(d->observe);
+		cp_gate_report(cp_observe_metrics(d->observe), now);
 		if (watchdog_ns != 0 && now - fed_ns >= watchdog_ns) {
 			tn_sdnotify("WATCHDOG=1");
 			fed_ns = now;
@@ -310,6 +314,7 @@ static void finish(struct daemon *d)
 	cp_loop_free(d->loop);
 	(void)shr_publish_remove(&d->port_file);
 	cp_observe_destroy(d->observe);
+	cp_gate_fini();
 	cp_keys_wipe(&d->keys);
 	if (d->engine_pidfd >= 0)
 		close(d->engine_pidfd);
@@ -324,16 +329,11 @@ static void finish(struct daemon *d)
 int cp_daemon_run(const struct tn_daemon_args *args, struct tn_config *config)
 {
 	struct daemon *d = calloc(1, sizeof *d);
-	struct rlimit fds;
 	if (d == NULL)
 		return 1;
 	*d = (struct daemon){ .args = args, .start_config = config, .config = config, .lease = SHR_LEASE_NONE, .signal_fd = -1, .engine_pidfd = -1 };
 	(void)umask(0077); /* sockets and files of the runtime directory are ours alone */
 	(void)prctl(PR_SET_DUMPABLE, 0); /* key and tickets are in this process: no core dump, no ptrace by the same uid */
-	if (getrlimit(RLIMIT_NOFILE, &fds) == 0) {
-		fds.rlim_cur = fds.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &fds);
-	}
 	tn_status s = start(d);
 	if (s == TN_OK) {
 		run(d);

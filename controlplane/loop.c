@@ -17,6 +17,7 @@
 #include "common/list.h"
 #include "common/log.h"
 #include "common/message.h"
+#include "controlplane/gate.h"
 #include "controlplane/peer/zap.h"
 
 #define DRAIN_MAX 256 /* messages of one socket per loop: no door starves another */
@@ -24,6 +25,8 @@
 /* The dealer, our end of its monitor, and the end that the library keeps for itself; and as many that it is about to
  * close after they were made anew. */
 #define SOCKETS_PER_CLIENT 6u
+#define DENIED_EVENTS \
+	(ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL)
 
 enum watch_kind { WATCH_ZAP, WATCH_LINK, WATCH_BUS, WATCH_SERVER, WATCH_DEALER, WATCH_MONITOR };
 
@@ -117,10 +120,86 @@ static void watch_close(struct cp_loop *l, struct watch *w)
 	w->socket = NULL;
 }
 
+/* ---- monitors ---- */
+
+/* Receive one whole multipart message; keeps the first `max` frames, closes the rest. Frames, or -1 when none waits. */
+static int receive(void *s, zmq_msg_t *frames, int max)
+{
+	int n = 0, more = 1;
+	while (more) {
+		zmq_msg_t m;
+		zmq_msg_init(&m);
+		if (zmq_msg_recv(&m, s, n == 0 ? ZMQ_DONTWAIT : 0) < 0) {
+			zmq_msg_close(&m);
+			break;
+		}
+		more = zmq_msg_more(&m);
+		if (n < max) {
+			zmq_msg_init(&frames[n]);
+			zmq_msg_move(&frames[n], &m);
+		}
+		zmq_msg_close(&m);
+		n++;
+	}
+	return n == 0 ? -1 : n;
+}
+
+/* A monitor's inbox, connected. Without a bound: the library's thread must never wait for us. */
+static void *monitor_new(struct cp_loop *l, void *of, const char *name, int events)
+{
+	if (zmq_socket_monitor(of, name, events) != 0)
+		return NULL;
+	void *s = socket_new(l, ZMQ_PAIR);
+	if (s != NULL && set_int(s, ZMQ_RCVHWM, 0) == 0 && zmq_connect(s, name) == 0)
+		return s;
+	if (s != NULL)
+		zmq_close(s);
+	return NULL;
+}
+
+/* One event: two frames, {event u16, value u32} in host order and the endpoint. False when none waits. */
+static bool monitor_event(void *s, uint16_t *event_out, uint32_t *value_out)
+{
+	zmq_msg_t frames[2];
+	int n = receive(s, frames, 2);
+	*event_out = 0;
+	*value_out = 0;
+	if (n > 0 && zmq_msg_size(&frames[0]) >= sizeof *event_out + sizeof *value_out) {
+		memcpy(event_out, zmq_msg_data(&frames[0]), sizeof *event_out);
+		memcpy(value_out, (const uint8_t *)zmq_msg_data(&frames[0]) + sizeof *event_out, sizeof *value_out);
+	}
+	for (int k = 0; k < TN_MIN(n, 2); k++)
+		zmq_msg_close(&frames[k]);
+	return n > 0;
+}
+
 /* ---- doors ---- */
 
+/* Bind, and tell the gate which descriptor listens: only a monitor knows it. */
+static tn_status bind_door(struct cp_loop *l, void *s, const char *where, enum tn_door door)
+{
+	tn_status st = TN_SYSTEM;
+	char name[48];
+	uint16_t event;
+	uint32_t value;
+	set_int(s, ZMQ_HANDSHAKE_IVL, CP_GATE_HANDSHAKE_MS);
+	snprintf(name, sizeof name, "inproc://door-%u", (unsigned)door);
+	void *m = monitor_new(l, s, name, ZMQ_EVENT_LISTENING);
+	int err = m != NULL && zmq_bind(s, where) == 0 ? ENOTSUP : zmq_errno();
+	while (m != NULL && st != TN_OK && monitor_event(m, &event, &value)) /* sent before zmq_bind() returned */
+		if (event == ZMQ_EVENT_LISTENING) {
+			cp_gate_open(door, (int)value);
+			st = TN_OK;
+		}
+	(void)zmq_socket_monitor(s, NULL, 0);
+	if (m != NULL)
+		zmq_close(m);
+	errno = err;
+	return st;
+}
+
 /* A local door: a ROUTER in the runtime directory that only our uid and root may enter. */
-static tn_status bind_local(struct cp_loop *l, const char *name, struct watch *w, char *err, size_t n)
+static tn_status bind_local(struct cp_loop *l, const char *name, enum tn_door door, struct watch *w, char *err, size_t n)
 {
 	char path[256];
 	int len = snprintf(path, sizeof path, "ipc://%s/%s", tn_config_str(l->config, TN_CFG_RUNTIME_DIR), name);
@@ -137,7 +216,7 @@ static tn_status bind_local(struct cp_loop *l, const char *name, struct watch *w
 	if (zmq_setsockopt(s, ZMQ_IPC_FILTER_UID, &uid, sizeof uid) != 0 ||
 	    (uid != root && zmq_setsockopt(s, ZMQ_IPC_FILTER_UID, &root, sizeof root) != 0))
 		return fail(err, n, "cannot restrict", path);
-	return zmq_bind(s, path) == 0 && watch_start(l, w) == 0 ? TN_OK : fail(err, n, "cannot bind", path);
+	return bind_door(l, s, path, door) == TN_OK && watch_start(l, w) == 0 ? TN_OK : fail(err, n, "cannot bind", path);
 }
 
 static tn_status bind_server(struct cp_loop *l, char *err, size_t n)
@@ -149,7 +228,6 @@ static tn_status bind_server(struct cp_loop *l, char *err, size_t n)
 	set_int(s, ZMQ_IPV6, 1);
 	set_int(s, ZMQ_ROUTER_MANDATORY, 1);
 	set_int(s, ZMQ_ROUTER_HANDOVER, 1); /* a restarted peer takes its name over from its dead connection */
-	set_int(s, ZMQ_HANDSHAKE_IVL, 3000);
 	set_int(s, ZMQ_HEARTBEAT_IVL, 5000);
 	set_int(s, ZMQ_HEARTBEAT_TIMEOUT, 15000);
 	if (zmq_setsockopt(s, ZMQ_ZAP_DOMAIN, "tent", 4) != 0)
@@ -158,7 +236,8 @@ static tn_status bind_server(struct cp_loop *l, char *err, size_t n)
 	    (set_int(s, ZMQ_CURVE_SERVER, 1) != 0 ||
 	     zmq_setsockopt(s, ZMQ_CURVE_SECRETKEY, l->keys->secret_text, CP_KEY_TEXT) != 0))
 		return fail(err, n, "cannot set the key of", where);
-	return zmq_bind(s, where) == 0 && watch_start(l, &l->server) == 0 ? TN_OK : fail(err, n, "cannot bind control/bind", where);
+	return bind_door(l, s, where, TN_DOOR_CONTROL) == TN_OK && watch_start(l, &l->server) == 0 ?
+		       TN_OK : fail(err, n, "cannot bind control/bind", where);
 }
 
 static tn_status bind_zap(struct cp_loop *l, char *err, size_t n)
@@ -203,9 +282,9 @@ tn_status cp_loop_new(const struct tn_config *config, const struct cp_keys *keys
 	zmq_ctx_set(l->ctx, ZMQ_THREAD_NAME_PREFIX, 0);
 	s = bind_zap(l, err, err_bytes);
 	if (s == TN_OK)
-		s = bind_local(l, "link.ipc", &l->link, err, err_bytes);
+		s = bind_local(l, "link.ipc", TN_DOOR_LINK, &l->link, err, err_bytes);
 	if (s == TN_OK)
-		s = bind_local(l, "bus.ipc", &l->bus, err, err_bytes);
+		s = bind_local(l, "bus.ipc", TN_DOOR_BUS, &l->bus, err, err_bytes);
 	if (s == TN_OK)
 		s = bind_server(l, err, err_bytes);
 	if (s != TN_OK)
@@ -268,7 +347,7 @@ static void *dealer_new(struct cp_loop *l)
 	set_int(s, ZMQ_IPV6, 1);
 	set_int(s, ZMQ_RECONNECT_IVL, 50);
 	set_int(s, ZMQ_RECONNECT_IVL_MAX, 1000);
-	set_int(s, ZMQ_HANDSHAKE_IVL, 3000);
+	set_int(s, ZMQ_HANDSHAKE_IVL, CP_GATE_HANDSHAKE_MS);
 	set_int(s, ZMQ_HEARTBEAT_IVL, 5000);
 	set_int(s, ZMQ_HEARTBEAT_TIMEOUT, 15000);
 	return s;
@@ -281,10 +360,7 @@ static tn_status client_open(struct cp_loop *l, uint32_t i)
 	char name[48];
 	snprintf(name, sizeof name, "inproc://monitor-%u", l->monitors++);
 	if ((d->socket = dealer_new(l)) == NULL || secure_client(l, d->socket, peer) != 0 ||
-	    zmq_socket_monitor(d->socket, name,
-			       ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
-				       ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_DISCONNECTED) != 0 ||
-	    (m->socket = socket_new(l, ZMQ_PAIR)) == NULL || zmq_connect(m->socket, name) != 0 ||
+	    (m->socket = monitor_new(l, d->socket, name, DENIED_EVENTS | ZMQ_EVENT_DISCONNECTED)) == NULL ||
 	    watch_start(l, m) != 0 || watch_start(l, d) != 0 || zmq_connect(d->socket, peer->address) != 0) {
 		tn_log_error("peer", "cannot connect to peer %s at %s: %s", peer->name, peer->address, zmq_strerror(zmq_errno()));
 		client_close(l, &l->clients[i]);
@@ -322,28 +398,6 @@ void cp_loop_reconnect(void *loop, uint32_t peer)
 
 /* ---- in ---- */
 
-/* Receive one whole multipart message; keeps the first `max` frames, closes the rest. Frames, or -1 when none waits. */
-static int receive(void *s, zmq_msg_t *frames, int max)
-{
-	int n = 0, more = 1;
-	while (more) {
-		zmq_msg_t m;
-		zmq_msg_init(&m);
-		if (zmq_msg_recv(&m, s, n == 0 ? ZMQ_DONTWAIT : 0) < 0) {
-			zmq_msg_close(&m);
-			break;
-		}
-		more = zmq_msg_more(&m);
-		if (n < max) {
-			zmq_msg_init(&frames[n]);
-			zmq_msg_move(&frames[n], &m);
-		}
-		zmq_msg_close(&m);
-		n++;
-	}
-	return n == 0 ? -1 : n;
-}
-
 static void deliver(struct cp_loop *l, enum cp_door door, uint32_t peer, zmq_msg_t *frames, int n)
 {
 	struct cp_input in = { .door = door, .peer = peer };
@@ -374,6 +428,8 @@ static bool drain(struct cp_loop *l, void *s, enum cp_door door, uint32_t peer)
 		int n = receive(s, frames, 2);
 		if (n < 0)
 			return false;
+		if (door != CP_DOOR_CLIENT)
+			cp_gate_known(zmq_msg_get(&frames[0], ZMQ_SRCFD));
 		deliver(l, door, peer, frames, n);
 		for (int k = 0; k < TN_MIN(n, 2); k++)
 			zmq_msg_close(&frames[k]);
@@ -381,19 +437,12 @@ static bool drain(struct cp_loop *l, void *s, enum cp_door door, uint32_t peer)
 	return true;
 }
 
-/* A monitor event is two frames: {event u16, value u32} in host order, and the endpoint. */
 static bool drain_monitor(struct cp_loop *l, struct watch *w)
 {
-	zmq_msg_t frames[2];
-	int n;
-	while (w->socket != NULL && (n = receive(w->socket, frames, 2)) >= 0) {
-		uint16_t event = 0;
-		if (zmq_msg_size(&frames[0]) >= sizeof event)
-			memcpy(&event, zmq_msg_data(&frames[0]), sizeof event);
-		for (int k = 0; k < TN_MIN(n, 2); k++)
-			zmq_msg_close(&frames[k]);
-		bool denied = (event & (ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
-					ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL)) != 0;
+	uint16_t event;
+	uint32_t value;
+	while (w->socket != NULL && monitor_event(w->socket, &event, &value)) {
+		bool denied = (event & DENIED_EVENTS) != 0;
 		cp_node_peer_trouble(l->node, w->peer, denied ? TN_PEER_DENIED : TN_PEER_DOWN, tn_now_ns());
 	}
 	return false;

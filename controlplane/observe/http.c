@@ -29,7 +29,7 @@ struct cp_http {
 	struct cp_http_ops ops;
 	struct MHD_Daemon *daemon;
 	pthread_t thread;
-	int wake_fd;
+	int wake_fd, listen_fd; /* the listener is the library's */
 	tn_a32 stop;
 	bool closed_one; /* a client went since MHD_run() began */
 	struct client client[CP_HTTP_CLIENTS_MAX];
@@ -212,6 +212,7 @@ tn_status cp_http_start(const char *host, uint16_t port, const struct cp_http_op
 		st = fail(TN_SYSTEM, host, port, "eventfd", strerror(errno), err);
 		goto undo_listener;
 	}
+	h->listen_fd = listen_fd;
 	h->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, h, MHD_OPTION_LISTEN_SOCKET, listen_fd,
 				     MHD_OPTION_CONNECTION_LIMIT, (unsigned)CP_HTTP_CLIENTS_MAX,
 				     MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(CP_HTTP_CLIENT_MS / 1000),
@@ -246,6 +247,11 @@ undo_handle:
 		(void)close(h->wake_fd);
 	free(h);
 	return st;
+}
+
+int cp_http_fd(const struct cp_http *h)
+{
+	return h->listen_fd;
 }
 
 void cp_http_stop(struct cp_http *h)

@@ -45,6 +45,8 @@ struct cp_http;
 TN_MUST_USE tn_status cp_http_start(const char *host, uint16_t port, const struct cp_http_ops *ops, struct cp_http **out,
 				    uint16_t *port_out, char err[static TN_ERR_TEXT]);
 
+/* The listener's descriptor, for who bounds its connections; the library's until cp_http_stop(). */
+int cp_http_fd(const struct cp_http *h);
 /* Stops accepting, closes all clients, joins the thread, frees. NULL is accepted. */
 void cp_http_stop(struct cp_http *h);
 

@@ -319,6 +319,11 @@ tn_status cp_observe_http_start(struct cp_observe *o, const char *host, uint16_t
 	return st;
 }
 
+int cp_observe_http_fd(const struct cp_observe *o)
+{
+	return cp_http_fd(o->http);
+}
+
 void cp_observe_http_stop(struct cp_observe *o)
 {
 	cp_http_stop(o->http);

@@ -66,6 +66,8 @@ bool cp_observe_poll(struct cp_observe *o);
 /* Starts the server; see cp_http_start(). Counts a failure, sets tent_metrics_http_server_up. Already running: TN_BUSY. */
 TN_MUST_USE tn_status cp_observe_http_start(struct cp_observe *o, const char *host, uint16_t port, uint16_t *port_out,
 					    char err[static TN_ERR_TEXT]);
+/* cp_http_fd() of the running server. */
+int cp_observe_http_fd(const struct cp_observe *o);
 void cp_observe_http_stop(struct cp_observe *o);
 
 /* ---- asking (also for the local bus: tentctl status, metrics, verify) */
