@@ -31,6 +31,7 @@
 #define FDS_PER_PEER 8u      /* the dealer, its connection, its monitor with two ends; and those that are about to be closed */
 #define LEAVING_MAX 16u      /* shut down by us and not yet closed by their library, per door */
 #define HANDSHAKE_NS (CP_GATE_HANDSHAKE_MS * TN_NS_PER_MS)
+#define SLACK_NS TN_NS_PER_S /* how late the library may be with ending who is silent */
 #define LOG_EVERY_NS (10 * TN_NS_PER_S)
 #define LOOK_EVERY_NS (5 * TN_NS_PER_MS) /* whether known ones are still there, under pressure */
 
@@ -187,20 +188,26 @@ static bool still_there(const struct entry *e)
 	return fstat(e->fd, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_ino == e->inode;
 }
 
-static bool showed(const struct door *d, const struct entry *e)
+/* It is still there. */
+static bool showed(const struct door *d, const struct entry *e, uint64_t now_ns)
 {
 	struct tcp_info info = { 0 };
 	socklen_t len = sizeof info;
-	return d->bounds.stranger_bytes != 0 && still_there(e) && getsockopt(e->fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
+	if (d->bounds.known_max == 0)
+		return false;
+	if (now_ns - e->since_ns >= d->bounds.silent_ns + SLACK_NS)
+		return true;
+	return d->bounds.stranger_bytes != 0 && getsockopt(e->fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
 	       info.tcpi_bytes_acked > d->bounds.stranger_bytes;
 }
 
 /* Its descriptor is another's or nobody's: the library ended it, or it went by itself. */
 static void forget(struct door *d, struct entry *e, uint64_t now_ns)
 {
-	if (e->stage == FRESH && now_ns - e->since_ns >= d->bounds.silent_ns)
+	bool silent = now_ns - e->since_ns >= d->bounds.silent_ns;
+	if (e->stage == FRESH && silent && (d->bounds.stranger_bytes != 0 || d->bounds.known_max == 0))
 		d->refused[TN_REFUSAL_SILENT]++;
-	else if (e->stage == FRESH && d->bounds.known_max != 0)
+	else if (e->stage == FRESH && d->bounds.stranger_bytes != 0)
 		d->refused[TN_REFUSAL_STRANGER]++;
 	e->stage = FREE;
 }
@@ -213,7 +220,7 @@ static void look(struct door *d, bool also_known, uint64_t now_ns)
 			continue;
 		if (!still_there(e))
 			forget(d, e, now_ns);
-		else if (e->stage == FRESH && showed(d, e))
+		else if (e->stage == FRESH && showed(d, e, now_ns))
 			e->stage = KNOWN;
 	}
 }
@@ -278,17 +285,13 @@ static bool is_full(const struct door *d, const struct census *c)
  * for this door, so the descriptor cannot change its meaning meanwhile. */
 static void evict(struct door *d, struct entry *e)
 {
-	if (!still_there(e)) {
-		forget(d, e, tn_now_ns());
-		return;
-	}
 	(void)shutdown(e->fd, SHUT_RDWR);
 	e->stage = LEAVING;
 	d->refused[TN_REFUSAL_CROWDED]++;
 }
 
 /* Makes room among the fresh. False: there is none for this one. */
-static bool make_room(struct door *d, const struct source *from, struct census *c)
+static bool make_room(struct door *d, const struct source *from, uint64_t now_ns, struct census *c)
 {
 	for (;;) {
 		take_census(d, from, c);
@@ -296,7 +299,9 @@ static bool make_room(struct door *d, const struct source *from, struct census *
 				  over(c->fresh, d->bounds.fresh_max) ? c->oldest : NULL;
 		if (e == NULL || is_full(d, c))
 			return !is_full(d, c);
-		if (showed(d, e))
+		if (!still_there(e))
+			forget(d, e, now_ns);
+		else if (showed(d, e, now_ns))
 			e->stage = KNOWN;
 		else
 			evict(d, e);
@@ -307,12 +312,12 @@ static bool admit(struct door *d, int fd, const struct source *from)
 {
 	struct stat st;
 	struct census c;
-	bool room = make_room(d, from, &c);
 	uint64_t now_ns = tn_now_ns();
+	bool room = make_room(d, from, now_ns, &c);
 	if (!room && now_ns - d->looked_ns >= LOOK_EVERY_NS) {
 		d->looked_ns = now_ns;
 		look(d, true, now_ns);
-		room = make_room(d, from, &c);
+		room = make_room(d, from, now_ns, &c);
 	}
 	if (!room || fstat(fd, &st) != 0)
 		return false;
@@ -327,18 +332,6 @@ static struct door *door_of(int listen_fd)
 		if (gate.doors[i].listen_fd == listen_fd && listen_fd >= 0)
 			return &gate.doors[i];
 	return NULL;
-}
-
-void cp_gate_known(int fd)
-{
-	pthread_mutex_lock(&gate.lock);
-	for (unsigned i = 0; i < TN_DOOR_CNT; i++)
-		for (uint32_t k = 0; k < gate.doors[i].entry_cnt; k++) {
-			struct entry *e = &gate.doors[i].entries[k];
-			if (e->stage == FRESH && e->fd == fd && still_there(e))
-				e->stage = KNOWN;
-		}
-	pthread_mutex_unlock(&gate.lock);
 }
 
 /* ---- accept ---- */
@@ -434,7 +427,7 @@ void cp_gate_report(const struct tn_metrics *m, uint64_t now_ns)
 		uint64_t add[TN_REFUSAL_CNT], since[TN_REFUSAL_CNT], sum = 0;
 		char last[TN_ADDR_TEXT];
 		pthread_mutex_lock(&gate.lock);
-		look(d, false, now_ns);
+		look(d, false, tn_now_ns()); /* not before the latest came */
 		memcpy(last, d->last, sizeof last);
 		for (unsigned r = 0; r < TN_REFUSAL_CNT; r++) {
 			add[r] = d->refused[r] - d->reported[r];

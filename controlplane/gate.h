@@ -4,8 +4,8 @@
  * bound, and ZeroMQ ends the process when a descriptor is missing at the wrong moment. So this file stands where all of
  * them get their connections: it defines accept4() and accept() of the process (see gate.c).
  *
- * A connection is fresh until it has shown who it is: until cp_gate_known(), or until its library has said more to it
- * than it says to strangers. When fresh ones are too many, the oldest of
+ * A connection is fresh until it is known: the library has said more to it than it says to strangers, or has kept it
+ * for longer than it keeps them. When fresh ones are too many, the oldest of
  * the newcomer's own address goes, then the oldest of all; who means it has said so by then. Known ones never go for a
  * newcomer; when they are too many, the newcomer goes.
  *
@@ -24,8 +24,8 @@
 struct cp_gate_bounds {
 	uint32_t fresh_max, fresh_per_address; /* per address: 0 where all come from this host */
 	uint32_t known_max, known_per_address; /* 0: none becomes known */
-	uint32_t stranger_bytes; /* the most that a TCP stranger is ever sent here; 0: no statement */
-	uint64_t silent_ns;      /* the library ends one that is fresh after this long */
+	uint32_t stranger_bytes; /* the most that a TCP stranger is ever sent here; 0: none can come, none is counted */
+	uint64_t silent_ns;      /* the library ends by itself who has not shown by then who it is */
 };
 
 /* Raises the soft limit of descriptors to the hard one and checks that every door at its bounds, `peer_cnt` peers and
@@ -36,12 +36,10 @@ void cp_gate_fini(void);
 
 /* From now on `listen_fd` is this door. Before, nobody gets in: whoever accepts is told EAGAIN. */
 void cp_gate_open(enum tn_door door, int listen_fd);
-/* The connection behind `fd` showed who it is. One that is gone meanwhile, or never came through here: nothing. */
-void cp_gate_known(int fd);
+
 /* Looks at the fresh ones and brings what ended unheard to the counters, and to the log at most once in ten seconds for
  * each door. Each connection that never became known is counted once: CROWDED (we ended it), DESCRIPTORS (none was
- * left for it), SILENT (its time ran out), STRANGER (it ended otherwise: no key, no such protocol, or it left). A door
- * without known ones counts no strangers. Loop thread, each turn of the loop. */
+ * left for it), SILENT (its time ran out), STRANGER (it ended otherwise: no key, no such protocol, or it left). Loop thread, each turn of the loop. */
 void cp_gate_report(const struct tn_metrics *m, uint64_t now_ns);
 
 /* For tests: other bounds than those that follow from the peers, before the door opens. */

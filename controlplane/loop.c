@@ -428,8 +428,6 @@ static bool drain(struct cp_loop *l, void *s, enum cp_door door, uint32_t peer)
 		int n = receive(s, frames, 2);
 		if (n < 0)
 			return false;
-		if (door != CP_DOOR_CLIENT)
-			cp_gate_known(zmq_msg_get(&frames[0], ZMQ_SRCFD));
 		deliver(l, door, peer, frames, n);
 		for (int k = 0; k < TN_MIN(n, 2); k++)
 			zmq_msg_close(&frames[k]);
