@@ -9,6 +9,7 @@ add_library(tent_dp_control STATIC
 	ingress/client.c
 	ingress/greet.c
 	ingress/note.c
+	ingress/refusal.c
 	ingress/attach_qp.c
 	ingress/ticket.c
 	link/attach.c

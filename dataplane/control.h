@@ -13,6 +13,7 @@
 #include "dataplane/ingress/attach.h"
 #include "dataplane/ingress/greet.h"
 #include "dataplane/ingress/note.h"
+#include "dataplane/ingress/refusal.h"
 #include "dataplane/link/link.h"
 #include "dataplane/loop.h"
 #include "dataplane/reap.h"
@@ -53,6 +54,7 @@ struct dp_control {
 
 	struct dp_attach attach;
 	struct dp_greet greet;
+	struct dp_refusals refusals;
 	struct dp_notes notes;
 	struct dp_peers peers;
 	struct dp_link *link;            /* NULL until daemon.c connects it; then it may still be down */

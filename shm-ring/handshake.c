@@ -139,6 +139,8 @@ tn_status shr_msg_recv(int sock, enum shr_msg_from from, struct shr_msg *m)
 		s = shr_msg_check(m->bytes, (size_t)n, came, from, &hdr);
 	if (s != TN_OK) {
 		shr_msg_close_fds(m);
+		if (s == TN_LIMIT && (size_t)n >= sizeof m->hdr)
+			m->len = sizeof m->hdr;
 		return s;
 	}
 	m->len = (uint32_t)n;

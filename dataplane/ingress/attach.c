@@ -4,6 +4,8 @@
 #include "dataplane/ingress/attach.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,11 +14,14 @@
 
 #define ACCEPTS_PER_TURN 16
 #define ACCEPT_RETRY_NS UINT64_C(50000000)
-#define CLIENTS_SPARE 32u
+#define CLIENTS_SPARE 48u
+#define CLIENTS_NEW_MAX 24u /* that have not said HELLO; as many again may wait to be freed */
 #define CLIENT_INDEX_BITS 12u
 #define CLIENT_GENERATION_MASK 0xfffffu
 
 TN_STATIC_ASSERT(DP_CLIENTS_MAX == 1u << CLIENT_INDEX_BITS, "client ids");
+
+TN_STATIC_ASSERT(CLIENTS_NEW_MAX + ACCEPTS_PER_TURN <= CLIENTS_SPARE, "a place for each that is accepted in one turn");
 
 static void accept_ready(struct dp_source *s, uint32_t events);
 static void accept_retry(struct dp_timer *t);
@@ -30,6 +35,7 @@ void dp_attach_init(struct dp_attach *a, struct dp_control *ctl, uint32_t client
 	dp_handles_init(&a->clients, TN_MIN(client_max + CLIENTS_SPARE, DP_CLIENTS_MAX));
 	tn_list_init(&a->list);
 	dp_timer_init(&a->retry, accept_retry);
+	a->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
 tn_status dp_attach_listen(struct dp_attach *a, const char *runtime_dir)
@@ -74,6 +80,9 @@ void dp_attach_fini(struct dp_attach *a)
 	tn_list_foreach(node, &a->list)
 		dp_app_destroy(tn_list_entry(node, struct dp_app, link));
 	dp_handles_fini(&a->clients);
+	if (a->spare_fd >= 0)
+		close(a->spare_fd);
+	a->spare_fd = -1;
 }
 
 static bool may_attach(const struct shr_peer_cred *cred)
@@ -81,17 +90,60 @@ static bool may_attach(const struct shr_peer_cred *cred)
 	return cred->uid == geteuid() || cred->uid == 0;
 }
 
-static void admit(struct dp_attach *a, int fd)
+static void refuse(struct dp_attach *a, enum tn_refusal why)
+{
+	a->refused_cnt++;
+	dp_refused(a->ctl, TN_DP_DOOR_ATTACH, why);
+}
+
+static bool has_spoken(const struct dp_app *c)
+{
+	struct pollfd p = { .fd = c->source.fd, .events = POLLIN };
+	return poll(&p, 1, 0) == 1;
+}
+
+/* Too many that have not said HELLO: the oldest that is silent goes. Who means it has sent its HELLO by now. */
+static void make_room(struct dp_attach *a)
+{
+	if (a->new_cnt < CLIENTS_NEW_MAX)
+		return;
+	tn_list_foreach(node, &a->list) {
+		struct dp_app *c = tn_list_entry(node, struct dp_app, link);
+		if (c->state != DP_APP_NEW || has_spoken(c))
+			continue;
+		refuse(a, TN_REFUSAL_CROWDED);
+		dp_app_drop(c, TN_TIMEOUT);
+		return;
+	}
+}
+
+/* no_room: it came in on the spare descriptor, to be told so. */
+static void admit(struct dp_attach *a, int fd, bool no_room)
 {
 	struct shr_peer_cred cred;
+	struct dp_app *c;
 
 	if (a->ctl->draining || shr_peer_cred(fd, &cred) != TN_OK || !may_attach(&cred)) {
-		a->refused_cnt++;
+		if (a->ctl->draining)
+			a->refused_cnt++;
+		else
+			refuse(a, TN_REFUSAL_STRANGER);
 		close(fd);
 		return;
 	}
-	if (dp_app_new(a->ctl, fd, &cred) == NULL)
-		a->refused_cnt++;
+	make_room(a);
+	c = dp_app_new(a->ctl, fd, &cred);
+	if (c == NULL)
+		refuse(a, TN_REFUSAL_CROWDED);
+	else
+		c->no_room = no_room;
+}
+
+static bool spare_back(struct dp_attach *a)
+{
+	if (a->spare_fd < 0)
+		a->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return a->spare_fd >= 0;
 }
 
 static void accept_ready(struct dp_source *s, uint32_t events)
@@ -101,8 +153,15 @@ static void accept_ready(struct dp_source *s, uint32_t events)
 	(void)events;
 	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
 		int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd < 0 && (errno == EMFILE || errno == ENFILE) && a->spare_fd >= 0) {
+			close(a->spare_fd);
+			a->spare_fd = -1;
+			fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+			if (fd >= 0)
+				refuse(a, TN_REFUSAL_DESCRIPTORS);
+		}
 		if (fd >= 0) {
-			admit(a, fd);
+			admit(a, fd, !spare_back(a));
 			continue;
 		}
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
@@ -118,6 +177,7 @@ static void accept_retry(struct dp_timer *t)
 {
 	struct dp_attach *a = tn_container_of(t, struct dp_attach, retry);
 
+	(void)spare_back(a);
 	dp_loop_mod(&a->ctl->loop, &a->listener, EPOLLIN);
 }
 
@@ -136,6 +196,8 @@ void dp_attach_leave(struct dp_attach *a, struct dp_app *c)
 {
 	tn_list_unlink(&c->link);
 	(void)dp_handles_remove(&a->clients, c->handle);
+	if (a->listener.fd >= 0)
+		(void)spare_back(a);
 }
 
 struct dp_app *dp_attach_find(struct dp_attach *a, uint32_t client_id)

@@ -17,6 +17,8 @@ struct dp_attach {
 	struct dp_handles clients;
 	struct tn_list list;
 	struct dp_timer retry;       /* accept again after descriptors ran out */
+	int spare_fd;                /* given up to tell one client more that there is none; -1: given up */
+	uint32_t new_cnt;            /* clients that have not said HELLO */
 	struct shr_msg rx, tx;       /* one message at a time is enough: no handler blocks */
 	uint32_t attached_cnt, attached_max;
 	uint64_t refused_cnt, broken_cnt; /* strangers and connections without room; clients that broke the rules */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/log.h"
 #include "dataplane/control.h"
 #include "dataplane/ingress/attach_qp.h"
 #include "dataplane/segment/local.h"
@@ -54,6 +55,7 @@ struct dp_app *dp_app_new(struct dp_control *ctl, int fd, const struct shr_peer_
 	if (dp_loop_add(&ctl->loop, &c->source, EPOLLIN) != TN_OK)
 		goto undo_enter;
 	dp_timer_set(&ctl->loop, &c->timer, ctl->loop.now_ns + HELLO_NS);
+	ctl->attach.new_cnt++;
 	return c;
 
 undo_enter:
@@ -103,6 +105,8 @@ void dp_app_drop(struct dp_app *c, tn_status why)
 			client_mute(c);
 		return;
 	}
+	if (c->state == DP_APP_NEW)
+		ctl->attach.new_cnt--;
 	dp_control_move(DP_CONTROL_APP, &c->state, DP_APP_CLOSING);
 	dp_timer_cancel(&c->timer);
 	if (why == TN_CLIENT_BROKEN)
@@ -161,6 +165,8 @@ static void client_timer(struct dp_timer *t)
 	struct dp_app *c = tn_container_of(t, struct dp_app, timer);
 
 	if (c->state == DP_APP_NEW) {
+		c->ctl->attach.refused_cnt++;
+		dp_refused(c->ctl, TN_DP_DOOR_ATTACH, TN_REFUSAL_SILENT);
 		dp_app_drop(c, TN_TIMEOUT);
 		return;
 	}
@@ -285,16 +291,21 @@ static void on_hello(struct dp_app *c, struct shr_msg *m)
 	uint16_t abi_minor = TN_MIN(hello->abi_minor, (uint16_t)SHR_ABI_MINOR);
 	struct shr_msg_hello_reply *r;
 
-	if (hello->abi_major != SHR_ABI_MAJOR || ctl->attach.attached_cnt >= ctl->attach.attached_max) {
+	if (hello->abi_major != SHR_ABI_MAJOR || ctl->attach.attached_cnt >= ctl->attach.attached_max || c->no_room) {
 		bool full = hello->abi_major == SHR_ABI_MAJOR;
 		dp_app_fail(c, SHR_MSG_HELLO, m->hdr.correlation, full ? TN_LIMIT : TN_ABI_MISMATCH,
-		               full ? ctl->attach.attached_max : SHR_ABI_MAJOR);
+		               full ? (c->no_room ? dp_descriptor_limit() : ctl->attach.attached_max) : SHR_ABI_MAJOR);
+		if (full && !c->no_room) {
+			ctl->attach.refused_cnt++;
+			dp_refused(ctl, TN_DP_DOOR_ATTACH, TN_REFUSAL_CROWDED);
+		}
 		dp_app_drop(c, TN_CLIENT_GONE);
 		return;
 	}
 	memcpy(c->app, hello->app, sizeof c->app - 1);
 	dp_timer_cancel(&c->timer);
 	dp_control_move(DP_CONTROL_APP, &c->state, DP_APP_ATTACHED);
+	ctl->attach.new_cnt--;
 	ctl->attach.attached_cnt++;
 	uint32_t correlation = m->hdr.correlation;
 	r = shr_msg_begin(dp_app_tx(c), SHR_MSG_HELLO | SHR_MSG_REPLY, correlation, sizeof *r);
@@ -375,6 +386,21 @@ static void client_dispatch(struct dp_app *c, struct shr_msg *m)
 	dp_app_drop(c, TN_CLIENT_BROKEN);
 }
 
+/* What it sent came without its descriptors, because we have no more. Its request fails, the client stays. False: the
+ * header is not that of a request. */
+static bool no_descriptor_for(struct dp_app *c, const struct shr_msg *m)
+{
+	for (size_t i = 0; i < TN_ARRAY_LEN(doors) && m->len != 0 && dp_app_is_live(c); i++) {
+		if (doors[i].type != m->hdr.type || !doors[i].makes)
+			continue;
+		tn_log_warn("door", "client %u: a request is refused, no descriptor is left for what came with it (RLIMIT_NOFILE is "
+			    "%u: raise it with LimitNOFILE= in the unit)", c->id, dp_descriptor_limit());
+		dp_app_fail(c, m->hdr.type, m->hdr.correlation, TN_LIMIT, dp_descriptor_limit());
+		return true;
+	}
+	return false;
+}
+
 static void client_receive(struct dp_app *c)
 {
 	struct shr_msg *m = &c->ctl->attach.rx;
@@ -383,6 +409,8 @@ static void client_receive(struct dp_app *c)
 		tn_status s = shr_msg_recv(c->source.fd, SHR_FROM_APPLICATION, m);
 		if (s == TN_AGAIN)
 			return;
+		if (s == TN_LIMIT && no_descriptor_for(c, m))
+			continue;
 		if (s != TN_OK) {
 			dp_app_drop(c, s == TN_CLIENT_BROKEN || s == TN_LIMIT ? s : TN_CLIENT_GONE);
 			return;

@@ -32,6 +32,7 @@ struct dp_app {
 	uint32_t bye_correlation;
 	struct dp_flight del;           /* CLIENT_DEL */
 	bool del_done;
+	bool no_room;                   /* no descriptor is left for it: its HELLO is answered with LIMIT */
 };
 
 /* Takes the socket. The first message must come within 2 s. NULL when there is no room (fd closed). */

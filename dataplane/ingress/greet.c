@@ -176,6 +176,8 @@ static void refuse(struct greet *w, enum dp_hello_status why)
 	/* 64 bytes into a fresh socket's buffer: it either takes them or is gone. */
 	(void)!send(w->source.fd, bytes, sizeof bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
 	w->ctl->greet.refused_cnt++;
+	if (why == DP_HELLO_NO_TICKET || why == DP_HELLO_TOO_MANY)
+		dp_refused(w->ctl, TN_DP_DOOR_LANE, why == DP_HELLO_NO_TICKET ? TN_REFUSAL_STRANGER : TN_REFUSAL_CROWDED);
 	greet_free(w);
 }
 
@@ -378,10 +380,19 @@ static void greet_late(struct dp_timer *t)
 	struct greet *w = tn_container_of(t, struct greet, deadline);
 
 	w->ctl->greet.evicted_cnt++;
-	if (w->source.added)
+	if (w->source.added) {
+		dp_refused(w->ctl, TN_DP_DOOR_LANE, TN_REFUSAL_SILENT);
 		pending_free(w);
-	else
+	} else {
 		greet_free(w);
+	}
+}
+
+static void evict(struct greet *w, enum tn_refusal why)
+{
+	w->ctl->greet.evicted_cnt++;
+	dp_refused(w->ctl, TN_DP_DOOR_LANE, why);
+	pending_free(w);
 }
 
 /* A flood takes room from its own address first, then the oldest goes: who means it has sent its HELLO by then. */
@@ -398,13 +409,10 @@ static void make_room(struct dp_greet *g, const struct tn_addr *from)
 		if (oldest_same == NULL)
 			oldest_same = w;
 	}
-	if (same_cnt >= DP_GREETS_PER_ADDRESS) {
-		g->evicted_cnt++;
-		pending_free(oldest_same);
-	} else if (g->pending_cnt >= DP_GREETS_MAX) {
-		g->evicted_cnt++;
-		pending_free(tn_list_first(&g->pending, struct greet, link));
-	}
+	if (same_cnt >= DP_GREETS_PER_ADDRESS)
+		evict(oldest_same, TN_REFUSAL_CROWDED);
+	else if (g->pending_cnt >= DP_GREETS_MAX)
+		evict(tn_list_first(&g->pending, struct greet, link), TN_REFUSAL_CROWDED);
 }
 
 static void greet_new(struct dp_greet *g, int fd, const struct tn_addr *from)
@@ -449,6 +457,11 @@ static void accept_ready(struct dp_source *s, uint32_t events)
 		}
 		if (errno == ECONNABORTED || errno == EINTR)
 			continue;
+		if ((errno == EMFILE || errno == ENFILE) && !tn_list_empty(&g->pending)) {
+			/* Who has not said a word yet gives its descriptor to who comes now. */
+			evict(tn_list_first(&g->pending, struct greet, link), TN_REFUSAL_DESCRIPTORS);
+			continue;
+		}
 		if (errno != EAGAIN && errno != EWOULDBLOCK) {
 			/* No descriptors or memory: the listener stays readable, so pause instead of spinning. */
 			dp_loop_mod(&g->ctl->loop, s, 0);

@@ -155,6 +155,9 @@ static tent_status attach(tent_context *ctx)
 	if (s == TN_ABI_MISMATCH)
 		return lt_fail(s, "tent_open: libtent %s speaks ABI %d, the data plane on %s does not", LT_VERSION,
 			       SHR_ABI_MAJOR, ctx->socket_path);
+	if (s == TN_LIMIT)
+		return lt_fail(s, "tent_open: the data plane on %s takes no more applications: limits/max_clients, or its limit of "
+			       "open files (RLIMIT_NOFILE), is reached; its log says which", ctx->socket_path);
 	return lt_fail(s, "tent_open: attaching on %s: %s", ctx->socket_path, tn_status_meaning(s));
 }
 

@@ -314,7 +314,8 @@ static tn_status try_successor(tent_context *ctx, uint64_t deadline_ns)
 		lt_context_die(ctx, s, "the data plane came back with another ABI");
 	else if (same && !ctx->draining)
 		lt_context_die(ctx, TN_CLIENT_BROKEN,
-			       "the data plane dropped this attachment: a ring or message rule was broken");
+			       "the data plane dropped this attachment: a ring or message rule was broken, or its "
+			       "answers were not read");
 	else if (!same)
 		start_attachment(ctx, &hello);
 	(void)pthread_mutex_unlock(&ctx->lock);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The attach door: HELLO first, limits with their numbers, garbage ends one client only, a dead client's objects go
  * in order, a client that does not read is not read from. */
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -73,6 +75,79 @@ static void limits_say_their_number(void)
 	shr_msg_close_fds(&m);
 	bench_stop(&b);
 	close(c), close(third);
+}
+
+/* Leaves `room` free descriptors below a small limit; let_go() undoes it. */
+static int held[1024];
+static unsigned held_cnt;
+static struct rlimit held_limit;
+
+static void use_up(unsigned room)
+{
+	struct rlimit low;
+	CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &held_limit), 0);
+	low = (struct rlimit){ 256, held_limit.rlim_max };
+	CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &low), 0);
+	while (held_cnt < TN_ARRAY_LEN(held) && (held[held_cnt] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+		held_cnt++;
+	while (room-- > 0)
+		close(held[--held_cnt]);
+}
+
+static void let_go(void)
+{
+	while (held_cnt > 0)
+		close(held[--held_cnt]);
+	CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &held_limit), 0);
+}
+
+/* A client is told, and what came without its descriptor is answered; both go on when there are some again. */
+static void descriptors_run_out(void)
+{
+	static struct bench b;
+	static struct shr_msg m;
+	struct shr_msg_hello hello = { .abi_major = SHR_ABI_MAJOR };
+	int a, c, d, mem = memfd_of(4096, true);
+
+	bench_start(&b, 1, NULL);
+	a = app_attach(&b);
+	use_up(1); /* for our own end of the next connection */
+	c = app_connect(&b);
+	CU_ASSERT_EQUAL(app_call(&b, c, SHR_MSG_HELLO, &hello, sizeof hello, -1, &m), TN_LIMIT);
+	CU_ASSERT_EQUAL(m.hdr.detail, 256);
+	CU_ASSERT_TRUE(turn_until(&b, hung_up(c)));
+	CU_ASSERT_TRUE(turn_until(&b, b.ctl.attach.spare_fd >= 0));
+	close(c);
+	let_go();
+	use_up(0);
+	struct shr_msg_mem_register reg = { .length = 4096, .rights = SHR_RIGHT_ALL };
+	CU_ASSERT_EQUAL(app_call(&b, a, SHR_MSG_MEM_REGISTER, &reg, sizeof reg, mem, &m), TN_LIMIT);
+	CU_ASSERT_EQUAL(m.hdr.detail, 256);
+	let_go();
+	CU_ASSERT_TRUE(app_register(&b, a, mem, 4096, SHR_RIGHT_ALL) != 0);
+	d = app_attach(&b);
+	CU_ASSERT_EQUAL(b.ctl.attach.attached_cnt, 2);
+	bench_stop(&b);
+	close(a), close(d), close(mem);
+}
+
+/* Silent connections neither fill the table nor keep those out that speak. */
+static void silent_crowd(void)
+{
+	static struct bench b;
+	int crowd[120], a;
+
+	bench_start(&b, 1, NULL);
+	for (unsigned i = 0; i < TN_ARRAY_LEN(crowd); i++)
+		crowd[i] = app_connect(&b);
+	CU_ASSERT_TRUE(b.ctl.attach.refused_cnt >= 80);
+	CU_ASSERT_TRUE(b.ctl.attach.new_cnt < 40);
+	a = app_attach(&b);
+	CU_ASSERT_EQUAL(b.ctl.attach.attached_cnt, 1);
+	bench_stop(&b);
+	for (unsigned i = 0; i < TN_ARRAY_LEN(crowd); i++)
+		close(crowd[i]);
+	close(a);
 }
 
 static void queue_pairs_go_to_the_least_loaded_worker(void)
@@ -298,6 +373,8 @@ static void a_full_mailbox_delays_and_congestion_refuses(void)
 
 TN_TEST_MAIN("attach", { "HELLO comes first, of the right version, in time", hello_first },
              { "limits say their number", limits_say_their_number },
+             { "descriptors run out", descriptors_run_out },
+             { "a silent crowd", silent_crowd },
              { "queue pairs go to the least loaded worker", queue_pairs_go_to_the_least_loaded_worker },
              { "another client's handles are stale", another_clients_handles_are_stale },
              { "garbage ends one client", garbage_ends_one_client },
