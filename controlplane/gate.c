@@ -46,7 +46,7 @@ int cp_gate_accept(int listen_fd, struct sockaddr *addr, socklen_t *len) __asm__
 
 enum stage { FREE, FRESH, KNOWN, LEAVING };
 
-/* An address as far as its owner cannot choose it: IPv4 whole, IPv6 its /64. Zero: this host. */
+/* An address as far as its owner cannot choose it: IPv4 whole, IPv6 its /64. On this host: the process. */
 struct source { uint64_t bits[2]; };
 
 struct entry {
@@ -84,8 +84,8 @@ static struct cp_gate_bounds bounds_of(enum tn_door door, uint32_t peer_cnt)
 	case TN_DOOR_CONTROL:
 		return (struct cp_gate_bounds){ 128 + peer_cnt, 64 + peer_cnt, 64 + 4 * peer_cnt, 32 + 2 * peer_cnt,
 						CURVE_STRANGER_BYTES, HANDSHAKE_NS };
-	case TN_DOOR_LINK: return (struct cp_gate_bounds){ .fresh_max = 8, .known_max = 16, .silent_ns = HANDSHAKE_NS };
-	case TN_DOOR_BUS: return (struct cp_gate_bounds){ .fresh_max = 32, .known_max = 96, .silent_ns = HANDSHAKE_NS };
+	case TN_DOOR_LINK: return (struct cp_gate_bounds){ 16, 4, 16, 8, 0, HANDSHAKE_NS };
+	case TN_DOOR_BUS: return (struct cp_gate_bounds){ 64, 16, 96, 48, 0, HANDSHAKE_NS };
 	case TN_DOOR_HTTP:
 		return (struct cp_gate_bounds){ .fresh_max = CP_HTTP_CLIENTS_MAX - LEAVING_MAX,
 						.fresh_per_address = CP_HTTP_CLIENTS_MAX / 2,
@@ -230,15 +230,20 @@ static bool same_source(const struct source *a, const struct source *b)
 	return a->bits[0] == b->bits[0] && a->bits[1] == b->bits[1];
 }
 
-static struct source source_of(const struct tn_addr *addr)
+static struct source source_of(int fd, const struct tn_addr *addr)
 {
 	struct source s = { { 0 } };
+	struct ucred who;
+	socklen_t len = sizeof who;
 	if (addr->ss.ss_family == AF_INET) {
 		s.bits[0] = 1;
 		s.bits[1] = ((const struct sockaddr_in *)(const void *)&addr->ss)->sin_addr.s_addr;
 	} else if (addr->ss.ss_family == AF_INET6) {
 		const struct in6_addr *a = &((const struct sockaddr_in6 *)(const void *)&addr->ss)->sin6_addr;
 		memcpy(s.bits, a, IN6_IS_ADDR_LINKLOCAL(a) || IN6_IS_ADDR_LOOPBACK(a) ? 16 : 8);
+	} else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0) {
+		s.bits[0] = 2;
+		s.bits[1] = (uint64_t)who.pid;
 	}
 	return s;
 }
@@ -367,7 +372,7 @@ static int take(struct door *d, int listen_fd, int flags, struct sockaddr_storag
 	if (fd < 0)
 		return -1;
 	bool remote = tn_addr_from_sockaddr((const struct sockaddr *)ss, *ss_len, &addr) == TN_OK;
-	struct source from = source_of(&addr);
+	struct source from = source_of(fd, &addr);
 	uint64_t crowded = d->refused[TN_REFUSAL_CROWDED];
 	if (!admit(d, fd, &from)) {
 		d->refused[TN_REFUSAL_CROWDED]++;

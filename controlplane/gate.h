@@ -6,7 +6,7 @@
  *
  * A connection is fresh until it is known: the library has said more to it than it says to strangers, or has kept it
  * for longer than it keeps them. When fresh ones are too many, the oldest of
- * the newcomer's own address goes, then the oldest of all; who means it has said so by then. Known ones never go for a
+ * the newcomer's own address (on this host: of its process) goes, then the oldest of all; who means it has said so by then. Known ones never go for a
  * newcomer; when they are too many, the newcomer goes.
  *
  * One per process. Any thread, but the connections of a door are accepted and closed by one thread only. */
@@ -22,7 +22,7 @@
 #define CP_GATE_HANDSHAKE_MS 3000 /* what ZeroMQ sockets are told: from accept to who it is, however slowly it speaks */
 
 struct cp_gate_bounds {
-	uint32_t fresh_max, fresh_per_address; /* per address: 0 where all come from this host */
+	uint32_t fresh_max, fresh_per_address; /* per address, or per process on this host; 0: any number */
 	uint32_t known_max, known_per_address; /* 0: none becomes known */
 	uint32_t stranger_bytes; /* the most that a TCP stranger is ever sent here; 0: none can come, none is counted */
 	uint64_t silent_ns;      /* the library ends by itself who has not shown by then who it is */

@@ -5,7 +5,7 @@
   silent  says nothing                        half   the first half of a ZMTP greeting, then nothing
   churn   closes as soon as it is connected   drip   a byte of a greeting each second
   noise   random bytes                        huge   a whole greeting, then a frame that claims 2^62 bytes
-  null    a whole greeting without CURVE
+  null    a whole greeting without CURVE         hello  a lane's HELLO with a ticket that nobody issued
 
 A connection that the other side closes is replaced. Prints READY when the first round is on its way, and a line of
 counts each second; ends on SIGTERM."""
@@ -26,7 +26,13 @@ def greeting(mechanism):
     return SIGNATURE + b"\x03\x00" + mechanism.ljust(20, b"\0") + b"\0" * 32
 
 
+def hello(rnd):
+    return struct.pack(">IHHQ16s16s32s16sIHHI52s", 0x544E5448, 1, 1, 0, rnd.randbytes(16), b"\0" * 16, rnd.randbytes(32),
+                       rnd.randbytes(16), 1, 0, 0, 1 << 20, b"\0" * 52)
+
+
 SAY = {
+    "hello": hello,
     "silent": lambda rnd: b"",
     "churn": lambda rnd: b"",
     "half": lambda rnd: greeting(b"CURVE")[:32],

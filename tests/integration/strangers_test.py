@@ -5,7 +5,6 @@ run with a small limit of descriptors, so that what is not bounded shows at once
 import os
 import subprocess
 import sys
-import tempfile
 
 from pair import BIN, METRICS, World, run, wait_for
 
@@ -83,6 +82,70 @@ def control_port():
             h.verify()
 
 
+def data_port():
+    with world() as w:
+        w.serve(w.b, "kv", 16 << 20)
+        w.serve(w.b, "other", 1 << 20)
+        load = w.move(w.a, "b/kv", 15, "-s", "3")
+        for i, (mode, why) in enumerate((("silent", "crowded"), ("hello", "stranger"), ("drip", "crowded"), ("churn", None))):
+            before = lane_refusals(w, why)
+            p = come(w, mode, w.b.data_port, 1500)
+            everything_works(w)
+            moves(w, 20 + i)
+            if METRICS and why:
+                wait_for(f"{mode} is counted as {why}", lambda: lane_refusals(w, why) > before + 100)
+            assert not METRICS or files_open(w.b, "dataplane") < FILES // 2, files_open(w.b, "dataplane")
+            go(p)
+        assert w.finish_move(load)["failed"] == 0
+        assert "transports/tcp/port: closed unheard" in w.b.procs["dataplane"].text()
+
+
+def lane_refusals(w, why):
+    return w.b.metric("tent_dataplane_connections_refused_total", door="lane", reason=why) or 0
+
+
+def local_doors():
+    """A crowd of this host's own user at each socket of the runtime directory, and at the HTTP port."""
+    with world() as w:
+        w.serve(w.b, "kv", 16 << 20)
+        load = w.move(w.a, "b/kv", 15, "-s", "3")
+        with open(os.path.join(w.b.run, "http.port"), encoding="ascii") as f:
+            http_port = f.read().strip().rsplit(":", 1)[1]
+        doors = ((os.path.join(w.b.run, "bus.ipc"), "bus"), (os.path.join(w.b.run, "link.ipc"), "link"), (http_port, "http"))
+        for where, door in doors:
+            p = come(w, "silent", where, 700)
+            everything_works(w)
+            if METRICS:
+                wait_for(f"the crowd at {door} is counted", lambda: refused(w.b, door=door, reason="crowded") > 20)
+            go(p)
+        p = come(w, "silent", os.path.join(w.b.run, "attach.sock"), 700)
+        everything_works(w)
+        assert w.finish_move(w.move(w.b, "kv", 1, "-s", "4", "-b", "1"))["failed"] == 0
+        if METRICS:
+            wait_for("the crowd at attach.sock is counted", lambda: (w.b.metric(
+                "tent_dataplane_connections_refused_total", door="attach", reason="crowded") or 0) > 100)
+        go(p)
+        assert w.finish_move(load)["failed"] == 0
+
+
+def other_user():
+    """Another user of this host gets nowhere, and is told that it is about permission."""
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
+    with world() as w:
+        if subprocess.run([*nobody, "true"], capture_output=True, timeout=20).returncode != 0:
+            print("cannot become another user here")
+            sys.exit(77)
+        os.chmod(w.dir, 0o755)
+        os.chmod(w.b.dir, 0o755)  # what keeps them out is the runtime directory, and what the kernel says of the caller
+        for args in ([BIN["mover"], "serve", "x", "4096", "-r", w.b.run], [BIN["tentctl"], "-r", w.b.run, "status"]):
+            r = subprocess.run([*nobody, *args], capture_output=True, text=True, timeout=30)
+            assert r.returncode != 0 and ("ermission" in r.stderr or "another user" in r.stderr), (args, r.returncode, r.stdout, r.stderr)
+        everything_works(w)
+
+
 run({
+    "data_port": data_port,
+    "local_doors": local_doors,
+    "other_user": other_user,
     "control_port": control_port,
 })
