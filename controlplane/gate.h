@@ -5,8 +5,8 @@
  * them get their connections: it defines accept4() and accept() of the process (see gate.c).
  *
  * A connection is fresh until it is known: the library has said more to it than it says to strangers, or has kept it
- * for longer than it keeps them. When fresh ones are too many, the oldest of
- * the newcomer's own address (on this host: of its process) goes, then the oldest of all; who means it has said so by then. Known ones never go for a
+ * for longer than it keeps them. When fresh ones are too many, the oldest of the newcomer's own address goes (on this
+ * host: of its process), then the oldest of all; who means it has shown who it is by then. Known ones never go for a
  * newcomer; when they are too many, the newcomer goes.
  *
  * One per process. Any thread, but the connections of a door are accepted and closed by one thread only. */
