@@ -260,10 +260,9 @@ tent_status lt_call_fail(const tent_context *ctx, const char *call, const char *
 			       what);
 	if (status == TN_AGAIN) /* to a control call "not now" is a failure: nothing will tell when */
 		return lt_fail(TN_BUSY, "%s: %s: the data plane has no room for it now", call, what);
-	if (status == TN_LIMIT) /* the number is one of two: a key of the data plane's configuration, or what its system allows */
-		return lt_fail(status, "%s: %s: the data plane is at a limit of %u: of limits/* in its configuration, or of open files "
-			       "(RLIMIT_NOFILE), which its log would say", call, what, detail);
 	if (detail != 0)
 		(void)snprintf(number, sizeof number, " [detail %u]", detail);
-	return lt_fail(status, "%s: %s: %s%s", call, what, tn_status_meaning(status), number);
+	return lt_fail(status, "%s: %s: %s%s%s", call, what, tn_status_meaning(status), number,
+		       status == TN_LIMIT ? ": of limits/* in the data plane's configuration, or of its open files (RLIMIT_NOFILE), "
+					    "which its log would say" : "");
 }
