@@ -442,6 +442,9 @@ static bool drain_monitor(struct cp_loop *l, struct watch *w)
 	while (w->socket != NULL && monitor_event(w->socket, &event, &value)) {
 		bool denied = (event & DENIED_EVENTS) != 0;
 		cp_node_peer_trouble(l->node, w->peer, denied ? TN_PEER_DENIED : TN_PEER_DOWN, tn_now_ns());
+		/* The library never tries again after these: who asks next gets a new socket, and is told anew. */
+		if ((event & (ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL)) != 0)
+			client_close(l, &l->clients[w->peer]);
 	}
 	return false;
 }
