@@ -7,10 +7,16 @@
 
 #include "common/clock.h"
 
+#define SHORT_NS TN_NS_PER_MS /* sleeps below this are worth the more precise call */
+
 tn_status dp_poller_init(struct dp_poller *p)
 {
+	static const struct timespec at_once = { 0 };
 	*p = (struct dp_poller){ .epfd = epoll_create1(EPOLL_CLOEXEC) };
-	return p->epfd >= 0 ? TN_OK : tn_status_from_errno(errno);
+	if (p->epfd < 0)
+		return tn_status_from_errno(errno);
+	p->precise = epoll_pwait2(p->epfd, p->events, 1, &at_once, NULL) >= 0;
+	return TN_OK;
 }
 
 void dp_poller_destroy(struct dp_poller *p)
@@ -74,5 +80,9 @@ uint32_t dp_poller_spin(struct dp_poller *p, bool eager, bool bells)
 uint32_t dp_poller_sleep(struct dp_poller *p, uint64_t timeout_ns)
 {
 	p->skip = p->skip_max = 0;
+	if (p->precise && timeout_ns < SHORT_NS) {
+		struct timespec ts = { .tv_nsec = (long)timeout_ns };
+		return serve(p, epoll_pwait2(p->epfd, p->events, DP_POLL_EVENTS, &ts, NULL));
+	}
 	return serve(p, epoll_wait(p->epfd, p->events, DP_POLL_EVENTS, tn_ns_to_poll_ms(timeout_ns)));
 }

@@ -14,6 +14,7 @@
 
 struct dp_poller {
 	int epfd;
+	bool precise;                  /* the kernel has epoll_pwait2(): sleeps end to the microsecond */
 	uint32_t sockets;              /* pollables of transports: with none, it is never eager */
 	uint32_t skip, skip_max;       /* loops until the next question; grows while the answers are empty */
 	int cnt;                       /* events of the question being served; 0 outside */

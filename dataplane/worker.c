@@ -133,7 +133,7 @@ uint32_t dp_worker_step(struct dp_worker *w, uint64_t now_ns)
 	work += dp_notice_send_ready(w);
 	work += dp_flow_dispatch(w);
 	work += progress_transports(w);
-	work += dp_cq_flush(&w->completion);
+	work += dp_cq_flush(&w->completion, w->now_ns);
 	work += dp_apply_quiesce(w);
 	if (work)
 		dp_worker_refresh_now(w);
@@ -146,6 +146,7 @@ uint32_t dp_worker_step(struct dp_worker *w, uint64_t now_ns)
 uint64_t dp_worker_next_ns(const struct dp_worker *w)
 {
 	uint64_t next = TN_MIN(dp_heap_next_ns(&w->deadlines), dp_heap_next_ns(&w->retries));
+	next = TN_MIN(next, dp_cq_ring_ns(&w->completion));
 	for (uint32_t i = 0; i < w->transport_cnt; i++) {
 		const struct dp_transport *t = w->transports[i];
 		next = TN_MIN(next, t->ops->busy(t) ? w->now_ns : t->ops->next_timer_ns(t));
@@ -192,6 +193,8 @@ static void idle(struct dp_worker *w)
 		tn_cpu_relax();
 		return;
 	}
+	if (!w->poller.precise)
+		(void)dp_cq_flush(&w->completion, UINT64_MAX); /* it may sleep too long for who waits to be rung */
 	if (!bulk || w->now_ns - w->last_publish_ns >= PUBLISH_NS) /* in bulk it sleeps often, and not for long */
 		publish(w);
 	arm(w, true);
@@ -219,6 +222,7 @@ static void *thread_main(void *arg)
 		if (dp_worker_step(w, tn_now_ns()) == 0)
 			idle(w);
 	}
+	(void)dp_cq_flush(&w->completion, UINT64_MAX);
 	publish(w);
 	tn_store_relaxed32(&w->stats.block->alive, 0);
 	/* [W1] release: all that this thread did is over before the control thread takes the worker apart. */

@@ -5,7 +5,11 @@
 #include "dataplane/completion/retire.h"
 
 #include "common/assert.h"
+#include "common/clock.h"
 #include "dataplane/completion/cq_post.h"
+
+#define PATIENT_BYTES (256u * 1024u)
+#define PATIENCE_NS (250 * TN_NS_PER_US)
 
 void dp_completion_init(struct dp_completion *c, struct dp_pools *pools, struct dp_heap *deadlines,
 			struct dp_view *view, struct dp_stats *stats)
@@ -36,6 +40,7 @@ void dp_accept(struct dp_completion *c, struct dp_request *r, struct dp_batch *b
 	use(c, r, 1);
 	tn_list_push_back(&r->qp->requests, &r->qp_link);
 	dp_heap_set(c->deadlines, r, r->deadline_ns);
+	r->qp->outstanding++;
 	r->batch = b;
 	if (b)
 		b->pending++;
@@ -123,6 +128,13 @@ static void tell_events(struct dp_completion *c, const struct dp_request *r, con
 	dp_stats_request_end(c->stats, r, &e, t->failovers, t->child_kept);
 }
 
+/* A large block may wait for company for a part of the time that it took itself; all else is told at once. */
+static uint64_t ring_by(const struct dp_request *r, const struct dp_terminal *t, uint64_t latency_ns, uint64_t now_ns)
+{
+	bool large = t->outcome == TN_OUTCOME_COMPLETED && r->sqe.length >= PATIENT_BYTES;
+	return large ? now_ns + TN_MIN(latency_ns / 4, PATIENCE_NS) : 0;
+}
+
 void dp_retire(struct dp_completion *c, struct dp_request *r, const struct dp_terminal *t, uint64_t now_ns)
 {
 	uint64_t latency_ns = now_ns - r->ingress_ns;
@@ -130,7 +142,8 @@ void dp_retire(struct dp_completion *c, struct dp_request *r, const struct dp_te
 	tell_events(c, r, t, now_ns);
 	dp_heap_remove(c->deadlines, r);
 	struct shr_cqe_shm cqe = make_cqe(r, t, latency_ns);
-	dp_cq_post(c, r->qp, &cqe);
+	r->qp->outstanding--;
+	dp_cq_post(c, r->qp, &cqe, ring_by(r, t, latency_ns, now_ns));
 	leave_batch(c, r, t->outcome == TN_OUTCOME_COMPLETED);
 	if (t->busy) {
 		dp_request_move(&c->pools->states, r, DP_REQUEST_ZOMBIE);
@@ -152,7 +165,7 @@ void dp_release(struct dp_completion *c, struct dp_request *r)
 		.kind = SHR_CQE_RELEASE,
 		.opcode = r->sqe.opcode,
 	};
-	dp_cq_post(c, r->qp, &cqe);
+	dp_cq_post(c, r->qp, &cqe, 0);
 	use(c, r, -1);
 	tn_list_unlink(&r->owner_link);
 	tn_list_unlink(&r->qp_link);
@@ -166,7 +179,7 @@ void dp_retire_note(struct dp_completion *c, struct dp_request *r, const struct 
 		tn_counter_add(&c->stats->m, TN_C3(TERMINAL_FAILURES_TOTAL, t->transport, t->phase, t->reason), 1);
 	dp_heap_remove(c->deadlines, r);
 	struct shr_cqe_shm cqe = make_cqe(r, t, now_ns - r->ingress_ns);
-	dp_cq_post(c, r->qp, &cqe);
+	dp_cq_post(c, r->qp, &cqe, 0);
 	if (r->note)
 		r->qp->note_cnt--;
 	if (r->batch) { /* it was closed when the notice came; members that still run keep it */
@@ -207,6 +220,6 @@ void dp_refuse(struct dp_completion *c, struct dp_request *r, tn_status status, 
 		.opcode = r->sqe.opcode,
 		.flags = SHR_CQE_REFUSED,
 	};
-	dp_cq_post(c, r->qp, &cqe);
+	dp_cq_post(c, r->qp, &cqe, 0);
 	dp_request_discard(c->pools, r);
 }

@@ -16,7 +16,7 @@ struct dp_completion {
 	struct dp_heap *deadlines;
 	struct dp_view *view;
 	struct dp_stats *stats;
-	struct tn_list dirty;       /* queue pairs with unpublished completions (dp_qp.dirty_link) */
+	struct tn_list dirty;       /* queue pairs with completions that are unpublished or unrung (dp_qp.dirty_link) */
 	struct tn_list notes;       /* NOTIFY requests that may be sent now (dp_request.owner_link) */
 };
 
@@ -52,6 +52,8 @@ void dp_accept(struct dp_completion *c, struct dp_request *r, struct dp_batch *b
 void dp_accept_note(struct dp_completion *c, struct dp_request *r);
 
 /* Publish what was posted since the last call and wake applications that sleep: one fence for all queue pairs. */
-uint32_t dp_cq_flush(struct dp_completion *c);
+uint32_t dp_cq_flush(struct dp_completion *c, uint64_t now_ns);
+/* When the next sleeping application must be rung at the latest; UINT64_MAX: nobody waits. */
+uint64_t dp_cq_ring_ns(const struct dp_completion *c);
 
 #endif

@@ -16,12 +16,15 @@ struct dp_qp {
 	struct tn_list hot_link;   /* hot.h; not linked: cold, or done with */
 	struct dp_hot *hot;        /* since it was added to a worker */
 	uint64_t work_ns;          /* last time it had work, or was asked whether it should turn cold */
-	struct tn_list dirty_link; /* has completions that are not published yet */
+	struct tn_list dirty_link; /* has completions that are not published, or not rung, yet */
 	struct shr_qp_view view;
 	struct shr_sq_cons sq;
 	struct shr_cq_prod cq;
 	struct dp_pollable bell;   /* doorbell_fd in the worker's epoll set */
 	struct tn_list requests;   /* outstanding, also zombies, in ingress order */
+	uint32_t outstanding;      /* READs and WRITEs accepted, not terminal */
+	uint32_t unrung;           /* completions since its application was last rung or seen awake */
+	uint64_t ring_ns;          /* with unrung: ring a sleeping application by then */
 	uint32_t note_cnt;         /* NOTIFY with payload outstanding */
 	struct tn_list *batches;   /* open batches, hashed by number */
 	uint32_t batch_mask, batch_cnt;

@@ -313,6 +313,41 @@ static void test_doorbell(void)
 	rig_close(&g);
 }
 
+/* Eight copies of 512 KiB, and an application that sleeps. How many are over when it is rung first; each step moves the
+ * time by `step_ns`. */
+static uint32_t over_when_rung(uint64_t step_ns)
+{
+	struct rig g;
+	struct shr_cqe_shm c;
+	char byte;
+	uint32_t over = 0;
+	rig_open(&g, NULL, 0, NULL);
+	shr_doorbell_arm(&g.q.view.qp->cq_armed.value);
+	for (uint64_t i = 0; i < 8; i++) /* from the end, so that they do not merge */
+		rig_submit(&g, rig_sqe(SHR_OP_WRITE, i, (7 - i) << 19, (7 - i) << 19, 1u << 19));
+	rig_steps(&g, 1);
+	g.now += RIG_MS;
+	for (int i = 0; i < 40 && recv(g.q.bells[1], &byte, 1, MSG_DONTWAIT) < 0; i++) {
+		g.now += step_ns;
+		rig_steps(&g, 1);
+	}
+	CU_ASSERT_EQUAL(shr_cq_peek(&g.q.cq, 64, &over), TN_OK);
+	shr_doorbell_disarm(&g.q.view.qp->cq_armed.value);
+	rig_steps(&g, 40);
+	for (uint32_t i = 0; i < 8; i++)
+		CU_ASSERT_TRUE(rig_poll(&g, &c));
+	CU_ASSERT_EQUAL(dp_cq_ring_ns(&g.w->completion), UINT64_MAX);
+	rig_close(&g);
+	return over;
+}
+
+/* Who sleeps over many large requests is not woken for each, but not late either: at half of them, or when time is up. */
+static void test_company(void)
+{
+	CU_ASSERT_EQUAL(over_when_rung(0), 4);
+	CU_ASSERT_EQUAL(over_when_rung(300000), 1);
+}
+
 /* A quiet pair is not looked at until its application rings, and is armed for that; the busy neighbour stays hot. */
 static void test_quiet_turns_cold(void)
 {
@@ -380,6 +415,7 @@ TN_TEST_MAIN("worker",
 	{ "removal while in use", test_removal },
 	{ "no candidate at all", test_policy_exhausted },
 	{ "the doorbell rings only for sleepers", test_doorbell },
+	{ "completions of large requests wait for company", test_company },
 	{ "a quiet queue pair turns cold", test_quiet_turns_cold },
 	{ "outstanding requests keep one hot", test_outstanding_stays_hot },
 )
