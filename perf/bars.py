@@ -5,6 +5,7 @@ idle daemons, then the sweeps for the plots. Takes about a quarter of an hour; m
 
   perf/bars.sh [--out DIR] [--rounds N] [--ms N] [--rt]      figures, sweeps, bars.txt, sweep.svg and .png land in DIR"""
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -34,16 +35,19 @@ def matches(a):
         names = [m.name for m in MATCHES if m.lab == options]
         print(f"---- {options or 'adaptive workers'}: {', '.join(names)}", flush=True)
         file = os.path.join(a.out, f"compare{n}.json")
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(file)
         r = lab(a, options, sys.executable, "-B", os.path.join(HERE, "compare.py"), "--rounds", str(a.rounds), "--ms",
                 str(a.ms), "--json", file, *names)
         print(r.stdout, end="", flush=True)
-        if r.returncode != 0:
+        if not os.path.exists(file):
             bars.append((f"{', '.join(names)}: did not run to the end (exit {r.returncode})", False))
             continue
         with open(file, encoding="utf-8") as f:
             doc = json.load(f)
         bars += [(f"{name}: left out: its yardstick is not installed (deploy/packages.sh perf)", False)
                  for name in doc["left_out"] if any(m.name == name and m.bar is not None for m in MATCHES)]
+        bars += [(f"{cell}: did not run to the end", False) for cell in doc["failed"]]
         for row in doc["rows"]:
             bars += judge(row)
     return bars

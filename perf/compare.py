@@ -69,8 +69,8 @@ def standing_still(match):
 def run(name, cell, a):
     try:
         return CONTENDERS[name].run(cell, a)
-    except (Failed, ValueError, KeyError, IndexError) as e:
-        raise SystemExit(f"perf/compare.sh: {name}: {cell}: {e}") from e
+    except (Failed, ValueError, KeyError, IndexError, subprocess.TimeoutExpired) as e:
+        raise Failed(f"{name}: {e}") from e
 
 
 def turn(match, cell, a):
@@ -175,7 +175,7 @@ def main():
     cubic()
     print(f"{'ours':15} {'theirs':12} {'op':5} {'size':>7} {'':3} {'pool':4} {'unit':4} {'ours':>9} {'theirs':>9} "
           f"{'ratio':>6} {'':14} {'CPUs/GB':>8} {'theirs':>8} {'ratio':>6}  bar (ratios above 1: tent is better)")
-    rows, absent = [], []
+    rows, absent, failed = [], [], []
     for m in MATCHES:
         if m.name not in a.matches if a.matches else m.lab:
             continue
@@ -185,12 +185,18 @@ def main():
             print(f"{m.name}: left out: {', '.join(missing)} is not here (deploy/packages.sh perf)")
             absent.append(m.name)
             continue
-        rows += [play(m, c, a) for c in m.cells]
+        for c in m.cells:
+            try:
+                rows.append(play(m, c, a))
+            except Failed as e:  # this cell only: the others still count
+                print(f"perf/compare.sh: {m.name} {c.op}: {e}", file=sys.stderr)
+                failed.append(f"{m.name} {c.op} {c.bytes >> 10} KiB depth {c.depth} pool {c.pool >> 20} MiB")
     if a.json:
         with open(a.json, "w", encoding="utf-8") as f:
-            json.dump({"schema_version": 2, "rounds": a.rounds, "ms": a.ms, "seed": a.seed, "left_out": absent,
+            json.dump({"schema_version": 2, "rounds": a.rounds, "ms": a.ms, "seed": a.seed, "left_out": absent, "failed": failed,
                        "rows": rows}, f, indent=1)
             f.write("\n")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
