@@ -46,6 +46,8 @@ TN_INLINE bool tn_cas32(tn_a32 *p, uint32_t *expected, uint32_t desired)
 
 TN_INLINE void tn_fence_release(void) { atomic_thread_fence(memory_order_release); }
 TN_INLINE void tn_fence_acquire(void) { atomic_thread_fence(memory_order_acquire); }
+/* Between a thread and a signal handler that interrupts it: the compiler moves nothing across. */
+TN_INLINE void tn_fence_signal(void) { atomic_signal_fence(memory_order_seq_cst); }
 /* Store-load fence: doorbell arm and doorbell ring, nowhere else. */
 TN_INLINE void tn_fence_full(void) { atomic_thread_fence(memory_order_seq_cst); }
 

@@ -30,6 +30,8 @@
 	X(LIMIT, -12, "limit", "a configured bound is reached", "raise the bound that the text names") \
 	X(NO_MEMORY, -13, "no_memory", "memory could not be had", "free memory or lower the pool sizes") \
 	X(BUSY, -14, "busy", "in use", "wait for outstanding work, then try again") \
+	X(FAULT, -15, "fault", "a page of memory cannot be had: in phase post of this application's, else of the segment's", \
+	  "look for huge pages, memory limits and hardware errors on that host; other pages still work") \
 	/* the path (lane, queue pair) is dropped; another may serve */ \
 	X(PATH_DOWN, -100, "path_down", "the connection was refused, reset or closed", "tentctl peer list; is the peer up?") \
 	X(PATH_PROTOCOL, -101, "path_protocol", "the other end broke the framing rules", "compare versions of both ends") \

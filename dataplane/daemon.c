@@ -21,6 +21,7 @@
 #include "common/version.h"
 #include "dataplane/config.h"
 #include "dataplane/control.h"
+#include "dataplane/segment/fault.h"
 #include "dataplane/worker.h"
 
 #define LEASE "dataplane" /* the control plane looks for this name */
@@ -68,7 +69,7 @@ static void signals_ready(struct dp_source *s, uint32_t events)
 	}
 }
 
-/* Blocked before any thread is made: no worker ever runs a handler. */
+/* Blocked before any thread is made: no worker ever runs a handler, but the one for memory of applications. */
 static tn_status signals_open(struct daemon *d)
 {
 	sigset_t set;
@@ -78,6 +79,8 @@ static tn_status signals_open(struct daemon *d)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
 	(void)signal(SIGPIPE, SIG_IGN);
+	if (dp_fault_install() != TN_OK)
+		return complain(TN_SYSTEM, "SIGBUS cannot be handled");
 	if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
 		return complain(TN_SYSTEM, "signals cannot be blocked");
 	d->signals = (struct dp_source){ .ready = signals_ready, .fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK) };

@@ -427,9 +427,11 @@ tn_status dp_worker_start(struct dp_worker *w, uint32_t cpu)
 	w->cpu = cpu;
 	w->real_time = true;
 	tn_store_relaxed32(&w->stats.block->cpu, cpu);
-	/* The thread inherits a mask that blocks everything: signals belong to the control thread. */
+	/* The thread inherits a mask that blocks everything: signals belong to the control thread. Except the one that it
+	 * raises itself when it touches a page that cannot be had (segment/fault.h): blocked, it ends the process. */
 	sigset_t all, old;
 	sigfillset(&all);
+	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	int err = pthread_create(&w->thread, &attr, thread_main, w);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -28,6 +28,16 @@ static void mem_move(struct dp_local_memory *mem, enum dp_mem_state to)
 #define FILL_TURN_NS  (20 * TN_NS_PER_MS)
 #define FILL_TURNS    1000u
 
+/* For the fault point: the middle page lies beyond the end of its object from now on. */
+static void make_hole(uint8_t *base, uint64_t map_bytes)
+{
+	int fd = memfd_create("hole", MFD_CLOEXEC);
+	uint8_t *at = base + map_bytes / 2 / SHR_PAGE * SHR_PAGE;
+	if (fd < 0 || mmap(at, SHR_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+		abort();
+	close(fd);
+}
+
 tn_status dp_map_run(struct dp_map_req *req)
 {
 	struct shr_foreign foreign;
@@ -58,6 +68,8 @@ tn_status dp_map_run(struct dp_map_req *req)
 	}
 	/* What applications keep in it is not for our core files. */
 	(void)madvise(base, map_bytes, MADV_DONTDUMP);
+	if (TN_HOOK_FAIL(dp_memory_hole))
+		make_hole(base, map_bytes);
 	req->filled_bytes = dp_populate(base, map_bytes, 0, FILL_FIRST_NS);
 	req->base = base;
 	req->map_bytes = map_bytes;

@@ -11,6 +11,7 @@
 #include "common/config.h"
 #include "common/hook.h"
 #include "common/metrics.h"
+#include "dataplane/segment/fault.h"
 #include "dataplane/segment/view.h"
 #include "dataplane/transport/shm/copy.h"
 #include "dataplane/transport/shm/heat.h"
@@ -106,13 +107,28 @@ static tn_status shm_submit(struct dp_transport *t, struct dp_attempt *a, struct
 			return refuse(result, TN_PERMISSION, TN_REASON_PROTOCOL);
 	a->t_next = a->t_done = 0;
 	a->t_priv = NULL;
+	a->t_result = (struct dp_result){ .status = TN_OK };
 	a->t_slices = choose_way(s, a, i);
 	tn_list_push_back(a->bytes <= s->slice_bytes ? &s->small : &s->large, &a->t_link);
 	return TN_OK;
 }
 
-/* Copies up to `bytes` from where the attempt stands; walks over buffer ends. */
-static void copy_slice(struct shm *s, struct dp_attempt *a, uint64_t bytes)
+static void move(void *dst, const void *src, size_t bytes) { memmove(dst, src, bytes); }
+
+/* A page of one side cannot be had: it ends here, and asking again would not help. */
+static bool spoiled(struct shm *s, struct dp_attempt *a, enum dp_fault fault)
+{
+	bool local = (fault == DP_FAULT_DST) == (a->op == TN_OP_READ);
+	tn_counter_add(s->m, TN_C1(MEMORY_FAULTS_TOTAL, TN_TRANSPORT_SHM), 1);
+	a->t_result = (struct dp_result){
+		.status = TN_FAULT, .phase = local ? TN_PHASE_POST : TN_PHASE_COMPLETION, .reason = TN_REASON_MR_ERROR,
+		.fenced = true,
+	};
+	return false;
+}
+
+/* Copies up to `bytes` from where the attempt stands; walks over buffer ends. False: it failed. */
+static bool copy_slice(struct shm *s, struct dp_attempt *a, uint64_t bytes)
 {
 	const struct dp_segment *seg = a->segment;
 	dp_copy_fn copy = a->t_slices == WAY_NONTEMPORAL ? s->nontemporal : s->cached;
@@ -126,17 +142,18 @@ static void copy_slice(struct shm *s, struct dp_attempt *a, uint64_t bytes)
 		uint8_t *local = a->local + a->t_done, *remote = b->base + off;
 		uint8_t *dst = a->op == TN_OP_READ ? local : remote, *src = a->op == TN_OP_READ ? remote : local;
 		if (TN_HOOK_ARMED(dp_shm_half)) {
-			memmove(dst, src, n / 2);
+			(void)dp_fault_copy(move, dst, src, n / 2);
 			TN_HOOK(dp_shm_half);
 		}
-		if (a->t_slices != WAY_SMALL && dst != src)
-			copy(dst, src, n);
-		else
-			memmove(dst, src, n); /* an application may name the same memory on both sides */
+		/* an application may name the same memory on both sides */
+		enum dp_fault fault = dp_fault_copy(a->t_slices != WAY_SMALL && dst != src ? copy : move, dst, src, n);
+		if (tn_unlikely(fault != DP_FAULT_NONE))
+			return spoiled(s, a, fault);
 		a->t_done += n;
 	}
 	dp_heat_moved(&s->heat, a->t_done - a->t_next);
 	a->t_next = a->t_done;
+	return true;
 }
 
 static void count_copies(const struct shm *s, unsigned op, enum tn_result outcome, uint64_t took_ns, uint64_t n)
@@ -153,14 +170,17 @@ static void finish_all(struct shm *s, struct dp_attempt **done, uint32_t cnt)
 	for (uint32_t i = 0, same = 0; i < cnt; i++) {
 		const struct dp_attempt *a = done[i];
 		same++;
-		if (i + 1 < cnt && done[i + 1]->op == a->op && done[i + 1]->start_ns == a->start_ns)
+		const struct dp_attempt *next = i + 1 < cnt ? done[i + 1] : NULL;
+		if (next && next->op == a->op && next->start_ns == a->start_ns && next->t_result.status == a->t_result.status)
 			continue;
-		count_copies(s, a->op, TN_RESULT_SUCCESS, now_ns - a->start_ns, same);
+		count_copies(s, a->op, a->t_result.status == TN_OK ? TN_RESULT_SUCCESS : TN_RESULT_FAILURE,
+			     now_ns - a->start_ns, same);
 		same = 0;
 	}
 	for (uint32_t i = 0; i < cnt; i++) {
-		struct dp_result ok = { .status = TN_OK, .bytes = done[i]->bytes };
-		dp_attempt_done(s->base.worker, done[i], &ok);
+		struct dp_result result = done[i]->t_result;
+		result.bytes = done[i]->t_done;
+		dp_attempt_done(s->base.worker, done[i], &result);
 	}
 }
 
@@ -176,18 +196,18 @@ static uint32_t shm_progress(struct dp_transport *t, uint64_t now_ns, uint32_t b
 		struct dp_attempt *next = tn_list_first(&s->small, struct dp_attempt, t_link);
 		if (next)
 			TN_PREFETCH(next->op == TN_OP_WRITE ? (const void *)next->local : (const void *)next);
-		copy_slice(s, a, a->bytes);
+		(void)copy_slice(s, a, a->bytes);
 		bytes += a->bytes;
 		done[cnt++] = a;
 	}
 	moved += cnt;
 	struct dp_attempt *a = tn_list_first(&s->large, struct dp_attempt, t_link);
 	if (a) {
-		copy_slice(s, a, s->slice_bytes);
-		if (++s->turn >= TURN_SLICES || a->t_done == a->bytes) {
+		bool ended = !copy_slice(s, a, s->slice_bytes) || a->t_done == a->bytes;
+		if (ended || ++s->turn >= TURN_SLICES) {
 			s->turn = 0;
 			tn_list_unlink(&a->t_link);
-			if (a->t_done == a->bytes)
+			if (ended)
 				done[cnt++] = a;
 			else
 				tn_list_push_back(&s->large, &a->t_link);

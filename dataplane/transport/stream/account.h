@@ -31,6 +31,12 @@ TN_INLINE void dp_account_depth(struct dp_stream *s, int64_t n)
 	tn_gauge_add(s->metrics, TN_G1(STREAM_QUEUE_DEPTH, s->kind), n);
 }
 
+/* A page of a client's memory could not be had. */
+TN_INLINE void dp_account_fault(struct dp_stream *s)
+{
+	tn_counter_add(s->metrics, TN_C1(MEMORY_FAULTS_TOTAL, s->base.ops->kind), 1);
+}
+
 /* An attempt was accepted (n = 1) or ended (n = -1). */
 TN_INLINE void dp_account_admitted(struct dp_stream *s, int n, uint64_t bytes)
 {

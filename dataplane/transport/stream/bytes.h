@@ -35,7 +35,7 @@ struct dp_bytes_ops {
 	/* Take over an accepted socket; fd is the provider's from here, also on failure (then closed). */
 	tn_status (*adopt)(void *provider, struct dp_bytes *b, int fd, bool control);
 	/* Move bytes; cnt <= DP_BYTES_IOV_MAX. OK: *moved_out >= 1. AGAIN: nothing now. CLOSED (readv): the other end
-	 * will send no more. PATH_DOWN: reset. PATH_TIMEOUT: the connection gave up. NO_MEMORY: a page of the caller's
+	 * will send no more. PATH_DOWN: reset. PATH_TIMEOUT: the connection gave up. FAULT: a page of the caller's
 	 * buffer cannot be had; nothing moved. */
 	tn_status (*readv)(struct dp_bytes *b, const struct iovec *iov, uint32_t cnt, size_t *moved_out);
 	tn_status (*writev)(struct dp_bytes *b, const struct iovec *iov, uint32_t cnt, size_t *moved_out);

@@ -242,18 +242,19 @@ uint32_t dp_lane_transmit(struct dp_lane *l)
 		uint32_t cnt = tx_gather(l, iov, &want);
 		tx_cut(l, iov, &cnt, &want);
 		tn_status st = l->stream->bytes->writev(&l->bytes, iov, cnt, &moved);
-		if (st == TN_NO_MEMORY && cnt > tx_first_cnt(l)) /* whose page is it? */
+		if (st == TN_FAULT && cnt > tx_first_cnt(l)) /* whose page is it? */
 			st = l->stream->bytes->writev(&l->bytes, iov, tx_first_cnt(l), &moved);
 		if (st == TN_OK) {
 			calls++;
 			moved_now(l, moved);
-			l->writable = moved == want;
+			/* A short write is a full connection or a page that cannot be had. Only the next call tells: after the
+			 * latter no event would follow. */
 			tx_advance(l, moved);
 			tx_cut_pass(l);
 		} else if (st == TN_AGAIN) {
 			l->writable = false;
-		} else if (st != TN_NO_MEMORY || !tx_fault(l)) {
-			dp_lane_close(l, st == TN_NO_MEMORY ? TN_PATH_DOWN : st, DP_FRAME_OK, true);
+		} else if (st != TN_FAULT || !tx_fault(l)) {
+			dp_lane_close(l, st == TN_FAULT ? TN_PATH_DOWN : st, DP_FRAME_OK, true);
 		}
 	}
 	return calls;
@@ -356,7 +357,7 @@ static bool rx_once(struct dp_lane *l)
 		l->readable = false;
 		return false;
 	}
-	if (st == TN_NO_MEMORY && l->rx_left > 0 && l->side->fault(l, false))
+	if (st == TN_FAULT && l->rx_left > 0 && l->side->fault(l, false))
 		return true;
 	if (st == TN_CLOSED) {
 		bool half = l->rx_have > 0 && l->rx_have < l->side->rx_hdr_bytes;
@@ -364,12 +365,15 @@ static bool rx_once(struct dp_lane *l)
 		return false;
 	}
 	if (st != TN_OK) {
-		dp_lane_close(l, st == TN_NO_MEMORY ? TN_PATH_DOWN : st, DP_FRAME_OK, false);
+		dp_lane_close(l, st == TN_FAULT ? TN_PATH_DOWN : st, DP_FRAME_OK, false);
 		return false;
 	}
 	moved_now(l, moved);
-	if (moved < want && !l->hangup)
-		l->readable = false; /* drained: the provider will call when more arrives */
+	/* Short: drained, and the provider will call when more arrives. But short of payload it may be a page that cannot be
+	 * had, and no event would follow: the next call tells. */
+	bool doubt = l->rx_ptr != NULL && l->rx_left > 0 && moved < iov[0].iov_len;
+	if (moved < want && !l->hangup && !doubt)
+		l->readable = false;
 	size_t m = TN_MIN(moved, (size_t)l->rx_left);
 	l->rx_have += (uint32_t)(moved - m);
 	if (m > 0)

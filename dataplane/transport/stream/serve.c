@@ -8,6 +8,7 @@
 #include "common/bits.h"
 #include "common/hook.h"
 #include "dataplane/apply.h"
+#include "dataplane/segment/fault.h"
 #include "dataplane/transport/stream/account.h"
 #include "dataplane/transport/stream/serve.h"
 
@@ -70,11 +71,36 @@ static struct dp_lane_op *answer(struct dp_lane *l, uint16_t status)
 	return op;
 }
 
+/* An answer that breaks off half-way costs its lane, and with it everybody on it. So a segment to which that happened is
+ * looked at before its next answers begin. */
+static void suspect(struct dp_stream *s, tn_handle segment)
+{
+	for (uint32_t i = 0; i < DP_STREAM_SUSPECTS; i++)
+		if (s->suspects[i] == segment)
+			return;
+	s->suspects[s->suspect_cnt++ % DP_STREAM_SUSPECTS] = segment;
+}
+
+static bool cannot_be_had(const struct dp_stream *s, tn_handle segment, const uint8_t *at, uint64_t bytes)
+{
+	if (tn_likely(s->suspect_cnt == 0))
+		return false;
+	for (uint32_t i = 0; i < DP_STREAM_SUSPECTS; i++)
+		if (s->suspects[i] == segment)
+			return !dp_fault_readable(at, bytes);
+	return false;
+}
+
 static void serve_read(struct dp_lane *l)
 {
 	uint16_t status;
 	tn_handle segment = 0;
 	uint8_t *ptr = target(l, &l->rx_req, SHR_RIGHT_REMOTE_READ, &segment, &status);
+	if (ptr != NULL && cannot_be_had(l->stream, segment, ptr, l->rx_req.length)) {
+		dp_account_fault(l->stream);
+		ptr = NULL;
+		status = DP_FRAME_ST_FAULT;
+	}
 	struct dp_lane_op *op = answer(l, status);
 	if (ptr == NULL)
 		return;
@@ -242,17 +268,22 @@ static void turn_away(struct dp_lane *l, uint16_t why, bool touched)
 
 static bool fault(struct dp_lane *l, bool tx)
 {
+	dp_account_fault(l->stream);
 	if (!tx) { /* its answer says why; what is in front of the bad page may be written, also when nothing "moved" */
-		turn_away(l, DP_FRAME_ST_INTERNAL, true);
+		turn_away(l, DP_FRAME_ST_FAULT, true);
 		return true;
 	}
-	if (l->tx == l->tail || l->tx_done > 0)
-		return false; /* its length is promised already */
+	if (l->tx == l->tail)
+		return false;
 	struct dp_lane_op *op = dp_lane_op_at(l, l->tx);
+	if (l->tx_done > 0) { /* its length is promised already */
+		suspect(l->stream, op->segment);
+		return false;
+	}
 	l->tx_backlog -= op->length;
 	op->length = 0;
 	op->segment = 0;
-	op->status = DP_FRAME_ST_INTERNAL;
+	op->status = DP_FRAME_ST_FAULT;
 	return true;
 }
 

@@ -133,6 +133,7 @@ static const struct { tn_status status; uint8_t reason; } answers[DP_FRAME_ST_CN
 	[DP_FRAME_ST_INTERNAL] = { TN_PATH_DOWN, TN_REASON_INTERNAL },
 	[DP_FRAME_ST_INBOX_FULL] = { TN_LIMIT, TN_REASON_QUEUE_FULL },
 	[DP_FRAME_ST_NO_RECEIVER] = { TN_STALE, TN_REASON_STALE_GENERATION },
+	[DP_FRAME_ST_FAULT] = { TN_FAULT, TN_REASON_MR_ERROR },
 };
 
 tn_status dp_slice_status(uint16_t status, uint8_t *reason_out)
@@ -266,9 +267,9 @@ static bool fault(struct dp_lane *l, bool tx)
 		return false;
 	if (tx)
 		op->flags |= DP_LANE_OP_ZEROS; /* a failed WRITE leaves its range undefined anyway */
+	dp_account_fault(l->stream);
 	if (x != NULL)
-		dp_client_fail(x, TN_NO_MEMORY, TN_PHASE_POST,
-			       TN_REASON_MR_ERROR); /* drops or redirects this one, too */
+		dp_client_fail(x, TN_FAULT, TN_PHASE_POST, TN_REASON_MR_ERROR); /* drops or redirects this one, too */
 	if (!tx)
 		l->rx_ptr = NULL;
 	if (x != NULL)

@@ -15,6 +15,7 @@
 #define DP_STREAM_SMALL_BYTES (DP_STREAM_SMALL_SLOTS * DP_FRAME_NOTE_MAX)
 #define DP_STREAM_LANES_MAX (1u << 17)
 #define DP_STREAM_SCRATCH_BYTES (64u * 1024u)
+#define DP_STREAM_SUSPECTS 8u
 #define DP_STREAM_SMALL_ATTEMPT (64u * 1024u) /* attempts up to this are not stuck behind larger ones */
 
 struct dp_stream_cfg {
@@ -124,6 +125,8 @@ struct dp_stream {
 	uint8_t *scratch;          /* discarded payload lands here */
 	const uint8_t *zeros;      /* DP_FRAME_BYTES_MAX of them, read-only */
 	int spill[2];              /* pipe: the kernel copies, so a bad page of a client is an error and not a signal */
+	tn_handle suspects[DP_STREAM_SUSPECTS]; /* segments of which an answer broke off (serve.c); 0 = none */
+	uint32_t suspect_cnt;      /* ever; the next one replaces the oldest */
 	uint32_t lane_cap, server_cnt, admitted;
 	uint32_t lane_fresh, sender_fresh,
 		xfer_fresh;                      /* slots below were used before; those above were never touched */

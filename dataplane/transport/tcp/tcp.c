@@ -31,7 +31,7 @@ static tn_status status_of(int err)
 	case EINTR:
 	case ENOBUFS:
 	case ENOMEM: return TN_AGAIN;
-	case EFAULT: return TN_NO_MEMORY;
+	case EFAULT: return TN_FAULT;
 	case ETIMEDOUT: return TN_PATH_TIMEOUT;
 	default: return TN_PATH_DOWN;
 	}

@@ -166,9 +166,9 @@ static inline void rig_open_tele(struct rig *g, const char *const *sets, size_t 
 					 .telemetry = tele };
 	RIG_FATAL(dp_worker_new(&g->env, 0, &g->w) == TN_OK);
 	g->local = (struct dp_memory){ .handle = tn_handle_make(1, 1), .client_id = RIG_CLIENT, .rights = SHR_RIGHT_ALL,
-				       .base = malloc(RIG_BYTES), .bytes = RIG_BYTES };
+				       .base = aligned_alloc(SHR_PAGE, RIG_BYTES), .bytes = RIG_BYTES };
 	g->target = (struct dp_memory){ .handle = tn_handle_make(2, 1), .client_id = 9, .rights = SHR_RIGHT_ALL,
-					.base = malloc(RIG_BYTES), .bytes = RIG_BYTES };
+					.base = aligned_alloc(SHR_PAGE, RIG_BYTES), .bytes = RIG_BYTES };
 	memset(g->local.base, 0xa5, RIG_BYTES);
 	memset(g->target.base, 0, RIG_BYTES);
 	g->segment = calloc(1, sizeof *g->segment + 2 * sizeof g->segment->buffers[0]);

@@ -124,7 +124,7 @@ static tn_status mem_readv(struct dp_bytes *b, const struct iovec *iov, uint32_t
 	max = max < pipe_used(p) ? max : pipe_used(p);
 	size_t good = good_bytes(iov, cnt, max);
 	if (max > 0 && good == 0)
-		return TN_NO_MEMORY;
+		return TN_FAULT;
 	for (uint32_t i = 0; i < cnt && moved < good; i++) {
 		size_t n = iov[i].iov_len < good - moved ? iov[i].iov_len : good - moved;
 		for (size_t j = 0; j < n; j++)
@@ -157,7 +157,7 @@ static tn_status mem_writev(struct dp_bytes *b, const struct iovec *iov, uint32_
 	max = mem.stall[e] ? 0 : max < pipe_room(p) ? max : pipe_room(p);
 	size_t good = good_bytes(iov, cnt, max);
 	if (max > 0 && good == 0)
-		return TN_NO_MEMORY;
+		return TN_FAULT;
 	for (uint32_t i = 0; i < cnt && moved < good; i++) {
 		size_t n = iov[i].iov_len < good - moved ? iov[i].iov_len : good - moved;
 		for (size_t j = 0; j < n; j++)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "dataplane/segment/fault.h"
 #include "dataplane/transport/path_info.h"
 #include "tests/unit/cu.h"
 #include "tests/unit/stream/mem_net.h"
@@ -533,6 +534,11 @@ static void test_access_list(void)
 	end();
 }
 
+static uint64_t events(unsigned op, unsigned event)
+{
+	return rig_counter(&rig.a, TN_C3(STREAM_EVENTS_TOTAL, TN_STREAM_TCP, op, event).cell);
+}
+
 static void bad_page(uint8_t op, const uint8_t *bad, tn_status expected)
 {
 	struct rig_attempt ra, good;
@@ -552,16 +558,15 @@ static void test_bad_memory(void)
 {
 	begin(100000);
 	warm_up();
-	bad_page(TN_OP_WRITE, near.base, TN_NO_MEMORY);
-	bad_page(TN_OP_WRITE, near.base + 20000, TN_NO_MEMORY);
-	bad_page(TN_OP_READ, near.base + 20000, TN_NO_MEMORY);
-	bad_page(TN_OP_WRITE, far.base + 20000, TN_PATH_DOWN); /* "internal" over there: try again or elsewhere */
-	bad_page(TN_OP_READ, far.base + 100, TN_PATH_DOWN); /* its answer has not begun */
+	bad_page(TN_OP_WRITE, near.base, TN_FAULT);
+	bad_page(TN_OP_WRITE, near.base + 20000, TN_FAULT);
+	bad_page(TN_OP_READ, near.base + 20000, TN_FAULT);
+	bad_page(TN_OP_WRITE, far.base + 20000, TN_FAULT); /* the other end says so */
 	mem.bad = far.base + 700;
 	struct rig_attempt ra;
 	rig_attempt(&ra, TN_OP_WRITE, remote, 0, near.base, 1000);
 	rig_submit(&ra);
-	CU_ASSERT(rig_until(&ra.done, 1000) && ra.r.status == TN_PATH_DOWN);
+	CU_ASSERT(rig_until(&ra.done, 1000) && ra.r.status == TN_FAULT);
 	CU_ASSERT(!ra.r.nothing_left && ra.r.fenced); /* what is in front of that page may be written */
 	mem.bad = NULL;
 	end();
@@ -575,10 +580,39 @@ static void test_bad_memory_behind_dropped(void)
 	warm_up();
 	mem.bad = near.base + 5000;
 	cancel_the_first(&ra, &other);
-	CU_ASSERT(rig_until(&other.done, 1000) && other.r.status == TN_NO_MEMORY && other.r.nothing_left);
+	CU_ASSERT(rig_until(&other.done, 1000) && other.r.status == TN_FAULT && other.r.nothing_left);
 	CU_ASSERT(path->epoch == 1 && path->ready_cnt >= 1);
 	mem.bad = NULL;
 	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 10000), TN_OK);
+	end();
+}
+
+/* An answer that breaks off costs the lane once; then its segment is looked at first, and only the request fails. */
+static void test_lost_page_over_there(void)
+{
+	begin(100000);
+	warm_up();
+	CU_ASSERT_EQUAL_FATAL(dp_fault_install(), TN_OK);
+	uint8_t *page = (uint8_t *)(((uintptr_t)far.base + 20000) & ~(uintptr_t)4095);
+	rig_page_lose(page);
+	mem.bad = page;
+	CU_ASSERT_EQUAL(rig_move(TN_OP_READ, remote, 0, near.base, 30000), TN_PATH_DOWN); /* half of it was out */
+	pass(TN_NS_PER_S);
+	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 50000, near.base, 100), TN_OK);
+	uint64_t connections = events(TN_OP_READ, TN_STREAM_EVENT_CONNECT_OK) + events(TN_OP_WRITE, TN_STREAM_EVENT_CONNECT_OK);
+	for (unsigned i = 0; i < 3; i++) {
+		struct rig_attempt ra;
+		rig_attempt(&ra, TN_OP_READ, remote, 0, near.base, 30000);
+		rig_submit(&ra);
+		CU_ASSERT(rig_until(&ra.done, 1000) && ra.r.status == TN_FAULT && ra.r.phase == TN_PHASE_COMPLETION &&
+			  ra.r.reason == TN_REASON_MR_ERROR);
+		CU_ASSERT_EQUAL(rig_move(TN_OP_READ, remote, 50000, near.base, 30000), TN_OK);
+	}
+	RIG_NUMBER(events(TN_OP_READ, TN_STREAM_EVENT_CONNECT_OK) + events(TN_OP_WRITE, TN_STREAM_EVENT_CONNECT_OK), connections);
+	RIG_NUMBER(rig_counter(&rig.b, TN_C1(MEMORY_FAULTS_TOTAL, TN_TRANSPORT_TCP).cell), 4);
+	mem.bad = NULL;
+	rig_page_find(page);
+	CU_ASSERT_EQUAL(rig_move(TN_OP_READ, remote, 0, near.base, 30000), TN_OK); /* suspected, and innocent */
 	end();
 }
 
@@ -592,16 +626,11 @@ static void test_bad_memory_half_sent(void)
 	rig_attempt(&ra, TN_OP_WRITE, remote, 0, near.base, 16000);
 	rig_submit(&ra);
 	CU_ASSERT(rig_until(&ra.done, 1000));
-	CU_ASSERT(ra.r.status == TN_NO_MEMORY && ra.r.reason == TN_REASON_MR_ERROR && path->ready_cnt >= 1 &&
+	CU_ASSERT(ra.r.status == TN_FAULT && ra.r.reason == TN_REASON_MR_ERROR && path->ready_cnt >= 1 &&
 		  path->epoch == 1);
 	mem.bad = NULL;
 	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 16000), TN_OK);
 	end();
-}
-
-static uint64_t events(unsigned op, unsigned event)
-{
-	return rig_counter(&rig.a, TN_C3(STREAM_EVENTS_TOTAL, TN_STREAM_TCP, op, event).cell);
 }
 
 static void test_numbers(void)
@@ -647,5 +676,6 @@ TN_TEST_MAIN("stream paths",
 	{ "access list", test_access_list },
 	{ "bad memory", test_bad_memory },
 	{ "bad memory behind a dropped WRITE", test_bad_memory_behind_dropped },
+	{ "lost page over there", test_lost_page_over_there },
 	{ "bad memory in half a frame", test_bad_memory_half_sent },
 	{ "numbers", test_numbers })

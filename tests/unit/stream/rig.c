@@ -433,6 +433,20 @@ bool rig_guards_intact(const struct rig_memory *m)
 
 void rig_memory_free(struct rig_memory *m) { free(m->all); }
 
+void rig_page_lose(uint8_t *page)
+{
+	int fd = memfd_create("lost", MFD_CLOEXEC);
+	if (fd < 0 || mmap(page, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+		abort();
+	close(fd);
+}
+
+void rig_page_find(uint8_t *page)
+{
+	if (mmap(page, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+		abort();
+}
+
 static uint8_t pattern_at(size_t i, uint64_t seed)
 {
 	uint64_t x = (i / 8 + 1) * 0x9e3779b97f4a7c15u + seed * 0xbf58476d1ce4e5b9u;

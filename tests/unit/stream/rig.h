@@ -89,6 +89,9 @@ void rig_peer_set(void);
 struct rig_memory rig_memory(size_t bytes, uint8_t fill);
 bool rig_guards_intact(const struct rig_memory *m);
 void rig_memory_free(struct rig_memory *m);
+/* The page cannot be had by anybody from now on (and raises SIGBUS); it can again. */
+void rig_page_lose(uint8_t *page);
+void rig_page_find(uint8_t *page);
 void rig_pattern(uint8_t *p, size_t bytes, uint64_t seed);
 bool rig_pattern_is(const uint8_t *p, size_t bytes, uint64_t seed);
 
