@@ -9,8 +9,9 @@ import struct
 import subprocess
 import time
 
-from pair import BIN, BUILD, METRICS, World, free_port, run, wait_for
+from pair import BIN, BUILD, METRICS, SLOW, World, free_port, run, wait_for
 
+PUNCHER = os.path.join(BUILD, "tests/integration/puncher")
 SCRIBBLER = os.path.join(BUILD, "tests/integration/scribbler")
 
 
@@ -50,6 +51,56 @@ def scribbling_client():
         assert not METRICS or w.a.metric("tent_submit_rejections_total") > 0
         nobody_noticed(w, movers)
         wait_for("its attachments are gone", lambda: w.a.tentctl_json("status")["data_plane"]["clients"] <= 2)
+
+
+def punch(host, *args):
+    r = subprocess.run([PUNCHER, args[0], host.run, *args[1:]], capture_output=True, text=True, timeout=120 * SLOW)
+    assert r.returncode == 0, (args, r.stdout, r.stderr)
+    return r.stdout
+
+
+def refused_memory():
+    """Memory that must not be taken is refused with a text; what its owner may still do to it harms nobody."""
+    with World() as w:
+        movers = with_load(w)
+        failed = w.a.metric("tent_memory_operations_total", operation="register", outcome="failure") or 0
+        print(punch(w.a, "refusals", "own", "b/kv"))
+        print(punch(w.a, "refusals", "own", "own"))
+        scribble(w, "memories")
+        counted = (w.a.metric("tent_memory_operations_total", operation="register", outcome="failure") or 0) - failed
+        assert not METRICS or counted >= 10, counted
+        nobody_noticed(w, movers)
+
+
+def vanishing_memory():
+    """A page that the data plane cannot have, in memory of its own client, of another one, and over the network."""
+    with World(start=False) as w:
+        for h in w.hosts:
+            h.start("controlplane")
+            h.start("dataplane", {"TENT_HOOK": "dp_memory_hole=fail@2"})  # the second memory registered there
+        for h in w.hosts:
+            h.wait_ready()
+        pids = [h.procs["dataplane"].pid for h in w.hosts]
+        w.serve(w.a, "own", 16 << 20)
+        w.serve(w.b, "kv", 16 << 20)
+        bad = []
+        for h, refs in ((w.b, ["kv", "a/own"]), (w.a, ["own", "b/kv"])):
+            p = w.spawn(f"bad-{h.name}", [PUNCHER, "broken", h.run, "bad", *refs])
+            wait_for(f"{h.name}'s bad memory was moved and published", lambda: "READY" in p.text() or not p.alive(), 60)
+            assert p.alive() and "good" in p.text(), p.text()
+            bad.append(p)
+        w.serve(w.a, "third", 16 << 20)
+        movers = [w.move(w.a, "b/kv", 8, "-s", "3"), w.move(w.b, "a/third", 8, "-s", "5"), w.move(w.a, "own", 8, "-s", "4")]
+        for host, ref in ((w.a, "bad"), (w.a, "b/bad"), (w.b, "bad"), (w.b, "a/bad")):
+            text = punch(host, "meet", ref)
+            assert "(fault: " in text, text
+        nobody_noticed(w, movers)
+        for h, pid in zip(w.hosts, pids):
+            assert h.procs["dataplane"].alive() and h.procs["dataplane"].pid == pid
+            assert not METRICS or h.metric("tent_memory_faults_total", transport="shm") > 0
+            assert not METRICS or h.metric("tent_memory_faults_total", transport="tcp") > 0
+        for p in bad:
+            assert p.stop() == 0 and "guards intact" in p.text(), p.text()
 
 
 def say(address, data, wait=0.3, family=socket.AF_INET):
@@ -166,6 +217,8 @@ def wrong_config():
 
 run({
     "scribbling_client": scribbling_client,
+    "refused_memory": refused_memory,
+    "vanishing_memory": vanishing_memory,
     "stranger_on_every_port": stranger_on_every_port,
     "stranger_with_a_key": stranger_with_a_key,
     "wrong_config": wrong_config,
