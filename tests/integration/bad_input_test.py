@@ -12,6 +12,7 @@ import time
 from pair import BIN, BUILD, METRICS, SLOW, World, free_port, run, wait_for
 
 PUNCHER = os.path.join(BUILD, "tests/integration/puncher")
+FORGER = os.path.join(BUILD, "tests/integration/forger")
 SCRIBBLER = os.path.join(BUILD, "tests/integration/scribbler")
 
 
@@ -59,6 +60,26 @@ def punch(host, *args):
     return r.stdout
 
 
+def forge(w, *args):
+    r = subprocess.run([FORGER, w.a.run, *args], capture_output=True, text=True, timeout=120 * SLOW)
+    assert r.returncode == 0, (args, r.stdout, r.stderr)
+    return r.stdout
+
+
+def forged_requests():
+    """Every field of a request and every word of a ring, one wrong value at a time; each has its own answer."""
+    with World() as w:
+        movers = with_load(w)
+        served = w.serve(w.a, "target", 16 << 20)
+        rejected = w.a.metric("tent_submit_rejections_total") or 0
+        print(forge(w, "requests", "target"))
+        assert not METRICS or w.a.metric("tent_submit_rejections_total") - rejected >= 70
+        print(forge(w, "requests", "b/kv"))
+        print(forge(w, "indices"))
+        nobody_noticed(w, movers)
+        assert served.stop() == 0 and '"intact"' in served.text(), served.text()
+
+
 def refused_memory():
     """Memory that must not be taken is refused with a text; what its owner may still do to it harms nobody."""
     with World() as w:
@@ -66,7 +87,7 @@ def refused_memory():
         failed = w.a.metric("tent_memory_operations_total", operation="register", outcome="failure") or 0
         print(punch(w.a, "refusals", "own", "b/kv"))
         print(punch(w.a, "refusals", "own", "own"))
-        scribble(w, "memories")
+        print(forge(w, "memories"))
         counted = (w.a.metric("tent_memory_operations_total", operation="register", outcome="failure") or 0) - failed
         assert not METRICS or counted >= 10, counted
         nobody_noticed(w, movers)
@@ -217,6 +238,7 @@ def wrong_config():
 
 run({
     "scribbling_client": scribbling_client,
+    "forged_requests": forged_requests,
     "refused_memory": refused_memory,
     "vanishing_memory": vanishing_memory,
     "stranger_on_every_port": stranger_on_every_port,

@@ -3,14 +3,12 @@
  *   scribbler DIR MODE [SEED]
  * Modes: tail (SQ index far ahead), head (CQ index far ahead), region (random bytes over all of it, again and again),
  * sqe (well-formed ring, random descriptors), steal (valid descriptors naming other clients' handles), hello (random
- * attach messages), fds (a register message with the wrong descriptors), memories (memfds of every bad kind, and ranges that
- * leave them: each must get its own status), silent (attach and never say a word).
+ * attach messages), fds (a register message with the wrong descriptors), silent (attach and never say a word).
  * Prints "dropped" when the data plane closed the attachment, "kept" when it did not; exit 0 either way, 1 when the
  * scenario could not be played. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,72 +16,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/clock.h"
 #include "common/rand.h"
-#include "shm-ring/doorbell.h"
-#include "shm-ring/handshake.h"
-#include "shm-ring/ring_check.h"
-#include "shm-ring/spsc.h"
+#include "tests/integration/hostile.h"
 
-static int sock;
 static struct tn_rand rnd;
-static uint8_t *region;
-static size_t region_bytes;
-static int doorbell = -1;
-static struct shr_qp_view view;
-
-static void die(const char *what)
-{
-	fprintf(stderr, "scribbler: %s\n", what);
-	exit(1);
-}
-
-static uint64_t in_s(uint64_t s) { return tn_now_ns() + s * TN_NS_PER_S; }
-
-static void ask(struct shr_msg *m)
-{
-	if (shr_msg_send_until(sock, m, in_s(5)) != TN_OK || shr_msg_recv_until(sock, SHR_FROM_DATAPLANE, m, in_s(5)) != TN_OK)
-		die("no answer");
-}
-
-static void attach(const char *dir)
-{
-	static struct shr_msg m;
-	char path[200];
-	snprintf(path, sizeof path, "%s/attach.sock", dir);
-	if (shr_attach_connect(path, in_s(5), &sock) != TN_OK)
-		die("cannot connect");
-	struct shr_msg_hello *h = shr_msg_begin(&m, SHR_MSG_HELLO, 1, sizeof *h);
-	h->abi_major = SHR_ABI_MAJOR;
-	h->abi_minor = SHR_ABI_MINOR;
-	snprintf(h->app, sizeof h->app, "scribbler");
-	ask(&m);
-	if (m.hdr.status != TN_OK)
-		die("hello refused");
-}
-
-static void make_ring(void)
-{
-	static struct shr_msg m;
-	struct shr_msg_qp_create *q = shr_msg_begin(&m, SHR_MSG_QP_CREATE, 2, sizeof *q);
-	q->sq_entries = 64;
-	q->note_slots = 4;
-	ask(&m);
-	if (m.hdr.status != TN_OK || m.fd_cnt != 2)
-		die("no ring");
-	const struct shr_msg_qp_create_reply *r = shr_msg_body_ro(&m);
-	region_bytes = r->region_bytes;
-	region = mmap(NULL, region_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, m.fds[0], 0);
-	if (region == MAP_FAILED || shr_qp_check(region, region_bytes, &view) != TN_OK)
-		die("bad ring");
-	doorbell = m.fds[1];
-}
-
-static void ring_bell(void)
-{
-	if (doorbell >= 0)
-		shr_doorbell_ring(doorbell);
-}
 
 static struct shr_sqe_shm random_sqe(void)
 {
@@ -230,86 +166,6 @@ static void wrong_fds(void)
 	}
 }
 
-static int memfd_with(unsigned flags, int seals)
-{
-	int fd = memfd_create("scribbler", MFD_CLOEXEC | flags);
-	if (fd < 0 || ftruncate(fd, 8192) != 0 || (seals != 0 && fcntl(fd, F_ADD_SEALS, seals) != 0))
-		die("memfd");
-	return fd;
-}
-
-static int good_fd(void) { return memfd_with(MFD_ALLOW_SEALING, 0); }
-static int unsealable_fd(void) { return memfd_with(0, 0); }
-static int sealed_off_fd(void) { return memfd_with(MFD_ALLOW_SEALING, F_SEAL_SEAL); }
-static int write_sealed_fd(void) { return memfd_with(MFD_ALLOW_SEALING, F_SEAL_WRITE); }
-static int file_fd(void) { return open("/proc/self/exe", O_RDONLY | O_CLOEXEC); }
-static int read_only_fd(void)
-{
-	char path[64];
-	snprintf(path, sizeof path, "/proc/self/fd/%d", good_fd());
-	return open(path, O_RDONLY | O_CLOEXEC);
-}
-
-static const struct {
-	const char *what;
-	int (*make)(void);
-	uint64_t offset, length;
-	uint32_t rights;
-	tn_status status;
-} memories[] = { /* CLIENT_BROKEN: malformed, so the attachment is dropped */
-	{ "one byte too long", good_fd, 0, 8193, 7, TN_RANGE },
-	{ "behind the end", good_fd, 8192, 1, 7, TN_RANGE },
-	{ "far behind the end", good_fd, UINT64_C(1) << 40, 4096, 7, TN_RANGE },
-	{ "end beyond 63 bits", good_fd, 4096, INT64_MAX, 7, TN_RANGE },
-	{ "end wraps", good_fd, UINT64_MAX - 4095, 8192, 7, TN_CLIENT_BROKEN },
-	{ "length beyond 63 bits", good_fd, 0, UINT64_MAX, 7, TN_RANGE },
-	{ "no length", good_fd, 0, 0, 7, TN_CLIENT_BROKEN },
-	{ "between pages", good_fd, 1, 4096, 7, TN_INVALID },
-	{ "no rights", good_fd, 0, 4096, 0, TN_INVALID },
-	{ "rights that do not exist", good_fd, 0, 4096, 0x80000007, TN_CLIENT_BROKEN },
-	{ "never to be sealed", unsealable_fd, 0, 4096, 7, TN_PERMISSION },
-	{ "sealed off", sealed_off_fd, 0, 4096, 7, TN_PERMISSION },
-	{ "sealed against writing", write_sealed_fd, 0, 4096, 7, TN_PERMISSION },
-	{ "open for reading only", read_only_fd, 0, 4096, 7, TN_PERMISSION },
-	{ "a program file", file_fd, 0, 4096, 7, TN_UNSUPPORTED },
-};
-
-static tn_status register_fd(int fd, uint64_t offset, uint64_t length, uint32_t rights)
-{
-	static struct shr_msg m;
-	struct shr_msg_mem_register *r = shr_msg_begin(&m, SHR_MSG_MEM_REGISTER, 7, sizeof *r);
-	r->offset = offset;
-	r->length = length;
-	r->rights = rights;
-	m.fds[0] = fd;
-	m.fd_cnt = 1;
-	if (shr_msg_send_until(sock, &m, in_s(5)) != TN_OK || shr_msg_recv_until(sock, SHR_FROM_DATAPLANE, &m, in_s(5)) != TN_OK)
-		return TN_CLIENT_BROKEN; /* dropped */
-	return m.hdr.status;
-}
-
-static void bad_memories(const char *dir)
-{
-	for (size_t i = 0; i < TN_ARRAY_LEN(memories); i++) {
-		int fd = memories[i].make();
-		tn_status s = fd < 0 ? TN_SYSTEM : register_fd(fd, memories[i].offset, memories[i].length, memories[i].rights);
-		printf("%s: %s\n", memories[i].what, tn_status_name(s));
-		if (s != memories[i].status)
-			die(memories[i].what);
-		close(fd);
-		if (s == TN_CLIENT_BROKEN) {
-			close(sock);
-			attach(dir);
-		}
-	}
-	int fd = good_fd();
-	if (register_fd(fd, 0, 8192, 7) != TN_OK || register_fd(fd, 4096, 4096, 7) != TN_EXISTS)
-		die("a range was registered twice");
-	/* It was taken: it can neither be cut nor get the seal under which the data plane could not write any more. */
-	if (ftruncate(fd, 0) == 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) == 0)
-		die("registered memory was cut or sealed");
-}
-
 int main(int argc, char **argv)
 {
 	if (argc < 3)
@@ -317,8 +173,7 @@ int main(int argc, char **argv)
 	const char *mode = argv[2];
 	tn_rand_seed(&rnd, argc > 3 ? strtoull(argv[3], NULL, 0) : 1);
 	attach(argv[1]);
-	if (strcmp(mode, "hello") != 0 && strcmp(mode, "fds") != 0 && strcmp(mode, "memories") != 0 &&
-	    strcmp(mode, "silent") != 0)
+	if (strcmp(mode, "hello") != 0 && strcmp(mode, "fds") != 0 && strcmp(mode, "silent") != 0)
 		make_ring();
 	if (strcmp(mode, "tail") == 0) {
 		tn_store_release32(&view.qp->sq_tail.value, 0x7fffffff);
@@ -335,18 +190,10 @@ int main(int argc, char **argv)
 		random_messages();
 	} else if (strcmp(mode, "fds") == 0) {
 		wrong_fds();
-	} else if (strcmp(mode, "memories") == 0) {
-		bad_memories(argv[1]);
 	} else if (strcmp(mode, "silent") != 0) {
 		die("unknown mode");
 	}
-	struct pollfd p = { .fd = sock, .events = POLLRDHUP };
-	uint64_t end = in_s(2);
-	bool dropped = false;
-	while (!dropped && tn_now_ns() < end) {
-		ring_bell();
-		dropped = poll(&p, 1, 50) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
-	}
+	bool dropped = dropped_within(2 * TN_NS_PER_S);
 	printf("%s\n", dropped ? "dropped" : "kept");
 	return 0;
 }
