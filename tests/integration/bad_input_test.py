@@ -7,6 +7,7 @@ import random
 import socket
 import struct
 import subprocess
+import sys
 import time
 
 from pair import BIN, BUILD, METRICS, SLOW, World, free_port, run, wait_for
@@ -91,6 +92,24 @@ def refused_memory():
         counted = (w.a.metric("tent_memory_operations_total", operation="register", outcome="failure") or 0) - failed
         assert not METRICS or counted >= 10, counted
         nobody_noticed(w, movers)
+
+
+def huge_page_taken_away():
+    """No fault point: the kernel itself has no page for memory that the data plane has mapped."""
+    with World() as w:
+        w.serve(w.a, "own", 16 << 20)
+        w.serve(w.b, "kv", 16 << 20)
+        pid = w.a.procs["dataplane"].pid
+        for ref in ("own", "b/kv"):
+            r = subprocess.run([PUNCHER, "taken", w.a.run, ref], capture_output=True, text=True, timeout=60 * SLOW)
+            if r.returncode == 77:
+                break
+            assert r.returncode == 0, (ref, r.stdout, r.stderr)
+        assert w.a.procs["dataplane"].alive() and w.a.procs["dataplane"].pid == pid
+        assert w.finish_move(w.move(w.a, "b/kv", 1))["failed"] == 0
+    if r.returncode == 77:
+        print(r.stdout)
+        sys.exit(77)
 
 
 def vanishing_memory():
@@ -240,6 +259,7 @@ run({
     "scribbling_client": scribbling_client,
     "forged_requests": forged_requests,
     "refused_memory": refused_memory,
+    "huge_page_taken_away": huge_page_taken_away,
     "vanishing_memory": vanishing_memory,
     "stranger_on_every_port": stranger_on_every_port,
     "stranger_with_a_key": stranger_with_a_key,

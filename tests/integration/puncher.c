@@ -3,6 +3,8 @@
  *   puncher broken DIR NAME REF...      The data plane cannot have the middle page of this memory (fault point
  *       dp_memory_hole). Moves parts of it to and from every REF, then publishes it as NAME until SIGTERM.
  *   puncher meet DIR REF                moves sound memory to and from such a segment.
+ *   puncher taken DIR REF               gives a huge page of its memory back and takes every free one, so that the data
+ *       plane really cannot have that page; then moves it to and from REF. Exit 77: no huge pages here.
  *   puncher refusals DIR TAKEN REF      registers, cuts, punches and publishes what must be refused or harmless.
  * Whatever touches the bad page must fail with `fault` and say whose memory it was; whatever does not must be right to
  * the byte; no byte beside the range of an operation may change. Prints one line of text per refusal; exit 0 only when
@@ -16,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -199,6 +202,35 @@ static bool meet(const char *ref)
 	return try_all(ref, 0, "completion");
 }
 
+/* The last pages of a pool are gone: a page of registered memory is punched out, and somebody else takes it. */
+static int taken(const char *ref)
+{
+	tent_segment *seg;
+	tent_completion c;
+	struct stat st;
+	char text[400];
+	bool good = true;
+	int fd = memfd_create("puncher", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+	if (fd < 0 || fstat(fd, &st) != 0 || ftruncate(fd, 2 * st.st_blksize) != 0 || fallocate(fd, 0, 0, 2 * st.st_blksize) != 0) {
+		printf("no two huge pages are free here\n");
+		return 77;
+	}
+	const size_t huge = (size_t)st.st_blksize;
+	if (tent_memory_register(ctx, fd, 0, 2 * huge, TENT_RIGHT_LOCAL, &mem) != TENT_OK ||
+	    tent_qp_create(ctx, NULL, &qp) != TENT_OK || tent_segment_open(ctx, ref, &seg) != TENT_OK)
+		die("set-up");
+	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)huge, (off_t)huge) != 0)
+		die("punch");
+	while (mmap(NULL, huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_POPULATE, -1, 0) != MAP_FAILED) {}
+	for (unsigned i = 0; i < 4; i++) {
+		bool bad = i < 2; /* over the border to the page that is gone, then before it */
+		move(i % 2 == 0 ? TENT_WRITE : TENT_READ, seg, 0, bad ? huge - GUARD - PAGE : 0, 2 * PAGE, &c);
+		printf("%s\n", tent_completion_text(&c, text, sizeof text));
+		good = good && c.status == (bad ? TENT_FAULT : TENT_OK);
+	}
+	return good ? 0 : 1;
+}
+
 /* ---- what is refused ---- */
 
 static int object(size_t bytes, unsigned flags, int seals)
@@ -313,11 +345,13 @@ static bool refusals(const char *taken, const char *ref)
 int main(int argc, char **argv)
 {
 	if (argc < 4) {
-		fprintf(stderr, "usage: puncher broken DIR NAME REF... | meet DIR REF | refusals DIR TAKEN REF\n");
+		fprintf(stderr, "usage: puncher broken DIR NAME REF... | meet DIR REF | taken DIR REF | refusals DIR TAKEN REF\n");
 		return 2;
 	}
 	signal(SIGTERM, on_signal);
 	attach(argv[2]);
+	if (strcmp(argv[1], "taken") == 0)
+		return taken(argv[3]); /* what it took goes back with it */
 	bool good = false;
 	if (strcmp(argv[1], "broken") == 0)
 		good = broken(argv[3], argv + 4);
