@@ -14,7 +14,7 @@ size_t region_bytes;
 static int doorbell = -1;
 struct shr_qp_view view;
 
-void die(const char *what)
+_Noreturn void die(const char *what)
 {
 	fprintf(stderr, "hostile: %s\n", what);
 	exit(1);

@@ -18,7 +18,7 @@ extern uint8_t *region;
 extern size_t region_bytes;
 extern struct shr_qp_view view;
 
-void die(const char *what);
+_Noreturn void die(const char *what);
 static inline uint64_t in_s(uint64_t s) { return tn_now_ns() + s * TN_NS_PER_S; }
 /* Sends m and waits for its answer in m; false when there is none, because the attachment was dropped. */
 bool try_ask(struct shr_msg *m);
