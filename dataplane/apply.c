@@ -97,7 +97,7 @@ static tn_status remote_set(struct dp_worker *w, struct dp_quiesce *q)
 {
 	const struct dp_remote *now = q->cmd.ptr, *old;
 	TN_HOOK(dp_remote_set);
-	tn_status s = dp_view_remote_set(&w->view, now, &old);
+	tn_status s = dp_view_remote_set(&w->view, now, w->now_ns, &old);
 	if (s != TN_OK)
 		return s;
 	q->cmd.ptr = NULL;

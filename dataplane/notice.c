@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The way of a notification: it waits for its batch, goes to a local receiver (through the control thread) or to a
  * transport, and ends with the receiver's word. Data before notice: nothing is sent before the last member of the batch
- * is terminal, and nothing at all when one of them failed. Worker thread. */
+ * is terminal, and nothing at all when one of them failed, or when the segment was published anew meanwhile: whoever
+ * published it then has other memory than the data went to. Worker thread. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,7 +121,12 @@ static bool send_one(struct dp_worker *w, struct dp_request *r)
 		retire(w, r, TN_OUTCOME_CANCELED, TN_CANCELED, TN_PHASE_NOTIFY, TN_REASON_CANCELED, false);
 		return true;
 	}
-	const struct dp_remote *remote = dp_view_remote_slot(&w->view, r->sqe.segment)->obj;
+	const struct dp_remote_slot *slot = dp_view_remote_slot(&w->view, r->sqe.segment);
+	const struct dp_remote *remote = slot->obj;
+	if (r->sqe.batch != 0 && r->sqe.begin_ns < slot->republished_ns) {
+		retire(w, r, TN_OUTCOME_FAILED, TN_STALE, TN_PHASE_NOTIFY, TN_REASON_STALE_GENERATION, false);
+		return true;
+	}
 	tn_status s = remote->lost ? remote->lost_status :
 		      remote->local ? send_local(w, r, remote) : send_remote(w, r, remote);
 	if (s == TN_AGAIN)

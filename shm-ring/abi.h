@@ -88,7 +88,9 @@ struct shr_sqe_shm { /* 128 bytes; copied out once, only the copy is validated a
 	uint8_t priority;    /* enum tn_priority */
 	uint8_t intent;      /* application intent, carried and logged: 0 unspecified .. 6 */
 	uint8_t hint;        /* enum tn_transport; 0 = none. A hint that cannot serve is refused, not replaced */
-	uint8_t reserved[28];
+	uint8_t reserved[4];
+	uint64_t begin_ns;   /* NOTIFY of a batch: CLOCK_MONOTONIC when its first member was submitted */
+	uint8_t reserved2[16];
 };
 #define SHR_INTENT_CNT 7u /* unspecified foreground_get background_prefetch migration checkpoint weight_loading staging */
 
@@ -272,12 +274,19 @@ struct shr_msg_buffer { uint64_t memory, offset, length; uint32_t rights; uint32
 enum shr_access { SHR_ACCESS_SAME_UID = 1, SHR_ACCESS_LOCAL_ALL = 2, SHR_ACCESS_PEERS = 4 /* listed, or all when none listed */ };
 struct shr_msg_publish {
 	char name[TN_NAME_MAX];
+	struct tn_id128 publication; /* drawn by the publisher, not zero; the same when it is published again by recovery */
 	uint32_t access; /* enum shr_access bits */
 	uint32_t buffer_cnt, peer_cnt, reserved;
 	/* then struct shr_msg_buffer[buffer_cnt], then char[peer_cnt][TN_NAME_MAX] */
 };
 struct shr_msg_open { char ref[SHR_SEGMENT_REF_MAX + 6]; uint64_t remaining_ns; };
-struct shr_msg_open_reply { uint64_t id, length; uint32_t rights; uint8_t local; uint8_t reserved[11]; };
+struct shr_msg_open_reply {
+	uint64_t id, length;
+	struct tn_id128 publication;
+	uint32_t rights;
+	uint8_t local;
+	uint8_t reserved[11];
+};
 struct shr_msg_note_ack { uint32_t count, reserved; };
 struct shr_msg_note { /* then payload */
 	char from[TN_NAME_MAX];    /* peer name; empty = this host */

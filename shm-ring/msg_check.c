@@ -83,7 +83,8 @@ static bool check_publish(const uint8_t *body, size_t len)
 	uint32_t want = shr_msg_publish_bytes(b.buffer_cnt, b.peer_cnt);
 	if (want == 0 || want != len || b.buffer_cnt == 0)
 		return false;
-	if (!string_ends(b.name, sizeof b.name) || (b.access & ~ACCESS_ALL) != 0 || b.reserved != 0)
+	if (!string_ends(b.name, sizeof b.name) || tn_id128_is_zero(&b.publication) || (b.access & ~ACCESS_ALL) != 0 ||
+	    b.reserved != 0)
 		return false;
 	const uint8_t *p = body + sizeof b;
 	for (uint32_t i = 0; i < b.buffer_cnt; i++, p += sizeof(struct shr_msg_buffer)) {

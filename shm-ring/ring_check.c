@@ -131,7 +131,8 @@ static tn_status check_cancel(const struct shr_sqe_shm *e)
 
 tn_status shr_sqe_check_shape(const struct shr_sqe_shm *e, uint32_t note_slots)
 {
-	if ((e->flags & ~SHR_SQE_FLAGS_ALL) != 0 || !tn_all_zero(e->reserved, sizeof e->reserved))
+	if ((e->flags & ~SHR_SQE_FLAGS_ALL) != 0 || !tn_all_zero(e->reserved, sizeof e->reserved) ||
+	    !tn_all_zero(e->reserved2, sizeof e->reserved2))
 		return TN_INVALID;
 	if (e->priority >= TN_PRIORITY_CNT || e->intent >= SHR_INTENT_CNT || e->hint >= TN_TRANSPORT_CNT)
 		return TN_INVALID;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table of a queue pair's batches: a fixed array with hash chains over the open ones. An entry lives while it is
- * open with something to remember, or while members or its notice are outstanding. */
+ * The table of a queue pair's batches: a fixed array with hash chains over the open ones. An entry lives until its
+ * notice is terminal. Applications may number batches and never notify: of the open ones whose members all completed,
+ * the oldest goes when room is needed. */
 #include "dataplane/libtent/batch.h"
 
 #include <stdlib.h>
@@ -18,6 +19,8 @@ tn_status lt_batches_init(struct lt_batches *t, uint32_t cap)
 	t->chains = malloc(cap * sizeof *t->chains);
 	t->cap = cap;
 	t->free = 0;
+	t->idle_first = t->idle_last = LT_BATCH_NONE;
+	t->evicted = false;
 	if (t->entries == NULL || t->chains == NULL) {
 		lt_batches_destroy(t);
 		return TN_NO_MEMORY;
@@ -54,32 +57,75 @@ static void unchain(struct lt_batches *t, uint32_t number)
 	*link = t->entries[*link].next;
 }
 
-/* Frees an entry that has nothing left to tell. */
-static void drop_if_spent(struct lt_batches *t, uint32_t batch)
+static void idle_push(struct lt_batches *t, uint32_t batch)
 {
 	struct lt_batch *b = &t->entries[batch];
 
-	if (b->members != 0 || b->notice || (b->failed && !b->closed))
+	b->idle = true;
+	b->idle_prev = t->idle_last;
+	b->idle_next = LT_BATCH_NONE;
+	*(t->idle_last == LT_BATCH_NONE ? &t->idle_first : &t->entries[t->idle_last].idle_next) = batch;
+	t->idle_last = batch;
+}
+
+static void idle_remove(struct lt_batches *t, uint32_t batch)
+{
+	struct lt_batch *b = &t->entries[batch];
+
+	if (!b->idle)
 		return;
-	if (!b->closed)
-		unchain(t, b->number);
-	b->next = t->free;
+	b->idle = false;
+	*(b->idle_prev == LT_BATCH_NONE ? &t->idle_first : &t->entries[b->idle_prev].idle_next) = b->idle_next;
+	*(b->idle_next == LT_BATCH_NONE ? &t->idle_last : &t->entries[b->idle_next].idle_prev) = b->idle_prev;
+}
+
+static void give_entry(struct lt_batches *t, uint32_t batch)
+{
+	t->entries[batch].next = t->free;
 	t->free = batch;
 }
 
-uint32_t lt_batch_join(struct lt_batches *t, uint32_t number)
+static void evict_oldest(struct lt_batches *t)
+{
+	uint32_t batch = t->idle_first;
+
+	if (batch == LT_BATCH_NONE)
+		return;
+	idle_remove(t, batch);
+	unchain(t, t->entries[batch].number);
+	give_entry(t, batch);
+	t->evicted = true;
+}
+
+/* A member or the notice ended: what is left to remember? */
+static void settle(struct lt_batches *t, uint32_t batch)
+{
+	const struct lt_batch *b = &t->entries[batch];
+
+	if (b->members != 0 || b->notice)
+		return;
+	if (b->closed)
+		give_entry(t, batch);
+	else if (!b->failed)
+		idle_push(t, batch);
+}
+
+uint32_t lt_batch_join(struct lt_batches *t, uint32_t number, uint64_t now_ns)
 {
 	uint32_t batch = *find_link(t, number);
 
 	if (batch == LT_BATCH_NONE) {
+		if (t->free == LT_BATCH_NONE)
+			evict_oldest(t);
 		batch = t->free;
 		if (batch == LT_BATCH_NONE)
 			return LT_BATCH_NONE;
 		uint32_t *chain = &t->chains[chain_of(t, number)];
 		t->free = t->entries[batch].next;
-		t->entries[batch] = (struct lt_batch){ .number = number, .next = *chain };
+		t->entries[batch] = (struct lt_batch){ .number = number, .next = *chain, .begin_ns = now_ns };
 		*chain = batch;
 	}
+	idle_remove(t, batch);
 	t->entries[batch].members++;
 	return batch;
 }
@@ -94,16 +140,20 @@ void lt_batch_leave(struct lt_batches *t, uint32_t batch, bool completed, bool s
 		b->failed = true;
 		b->failed_unseen |= !seen;
 	}
-	drop_if_spent(t, batch);
+	settle(t, batch);
 }
 
-uint32_t lt_batch_close(struct lt_batches *t, uint32_t number)
+uint32_t lt_batch_close(struct lt_batches *t, uint32_t number, uint64_t now_ns, uint64_t *begin_out)
 {
 	uint32_t batch = *find_link(t, number);
 
-	if (batch == LT_BATCH_NONE)
+	if (batch == LT_BATCH_NONE) {
+		*begin_out = t->evicted ? 0 : now_ns;
 		return LT_BATCH_NONE;
+	}
+	idle_remove(t, batch);
 	unchain(t, number);
+	*begin_out = t->entries[batch].begin_ns;
 	t->entries[batch].closed = true;
 	t->entries[batch].notice = true;
 	return batch;
@@ -112,7 +162,7 @@ uint32_t lt_batch_close(struct lt_batches *t, uint32_t number)
 void lt_batch_finish(struct lt_batches *t, uint32_t batch)
 {
 	t->entries[batch].notice = false;
-	drop_if_spent(t, batch);
+	settle(t, batch);
 }
 
 void lt_batches_forget_dataplane(struct lt_batches *t)

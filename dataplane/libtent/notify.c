@@ -79,7 +79,7 @@ tent_status tent_notify(tent_qp *qp, tent_segment *segment, uint32_t batch, cons
 	slot->segment_generation = tn_load_relaxed32(&segment->obj.generation);
 	lt_slot_date(qp, slot, tn_now_ns());
 	if (batch != 0)
-		slot->batch = lt_batch_close(&qp->batches, batch);
+		slot->batch = lt_batch_close(&qp->batches, batch, slot->accept_ns, &slot->sqe.begin_ns);
 	lt_slot_dispatch(qp, slot);
 	if (qp->ring != NULL && !qp->ring_broken)
 		lt_queue_publish(qp);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/bits.h"
+#include "common/rand.h"
 
 #define RIGHTS_REMOTE (TENT_RIGHT_REMOTE_READ | TENT_RIGHT_REMOTE_WRITE)
 #define ACCESS_ALL (TENT_ACCESS_SAME_UID | TENT_ACCESS_LOCAL_ALL | TENT_ACCESS_PEERS)
@@ -21,7 +22,8 @@
 static uint32_t build_publish(const void *arg, uint8_t body[static SHR_MSG_MAX])
 {
 	const tent_published *pub = arg;
-	struct shr_msg_publish m = { .access = pub->access, .buffer_cnt = pub->buffer_cnt, .peer_cnt = pub->peer_cnt };
+	struct shr_msg_publish m = { .publication = pub->publication, .access = pub->access,
+				     .buffer_cnt = pub->buffer_cnt, .peer_cnt = pub->peer_cnt };
 	uint32_t at = sizeof m;
 
 	memcpy(m.name, pub->name, sizeof m.name);
@@ -171,6 +173,8 @@ tent_status tent_segment_publish(tent_context *ctx, const char *name, const tent
 		s = lt_fail(TN_NO_MEMORY, "tent_segment_publish: no memory for the handle");
 	} else {
 		s = take_recipe(pub, name, buffers, count, access);
+		if (s == TENT_OK && tn_rand_id128(&pub->publication) != TN_OK)
+			s = lt_fail(TN_SYSTEM, "tent_segment_publish: the kernel gave no random number for the publication");
 		if (s == TENT_OK)
 			s = publish_locked(pub);
 		if (s != TENT_OK)
@@ -259,6 +263,11 @@ uint64_t lt_segment_take_reply(tent_segment *seg, const struct lt_reply *reply)
 	struct shr_msg_open_reply r;
 
 	memcpy(&r, reply->body, sizeof r);
+	/* Nobody asks the data plane that died whether this was so from the beginning of its life: what it was at the
+	 * first open counts, which errs on the safe side. */
+	if (!tn_id128_is_zero(&seg->publication) && !tn_id128_eq(&seg->publication, &r.publication))
+		tn_store_relaxed64(&seg->republished_ns, tn_now_ns());
+	seg->publication = r.publication;
 	tn_store_relaxed64(&seg->bytes, r.length);
 	tn_store_relaxed32(&seg->rights, r.rights);
 	return r.id;

@@ -9,6 +9,7 @@
 struct tent_published {
 	struct lt_object obj;
 	char name[TN_NAME_MAX];
+	struct tn_id128 publication; /* tells the readers that recovery brings back the same memory */
 	uint32_t access, peer_cnt, buffer_cnt;
 	char peers[SHR_SEGMENT_PEERS_MAX][TN_NAME_MAX];
 	tent_buffer buffers[SHR_SEGMENT_BUFFERS_MAX]; /* bytes and rights filled in */
@@ -19,6 +20,8 @@ struct tent_segment {
 	char ref[SHR_SEGMENT_REF_MAX + 6];
 	tn_a64 bytes;   /* of the segment now; may change when it is opened again */
 	tn_a32 rights;  /* SHR_RIGHT_REMOTE_* that we were given */
+	struct tn_id128 publication; /* context lock */
+	tn_a64 republished_ns;       /* when we learned that it is another publication now; 0 = never */
 };
 
 /* The PUBLISH call and the OPEN call; they live as long as the object. TN_OK, or the status of a memory that is gone:

@@ -150,11 +150,16 @@ tn_status lt_slot_resolve(tent_qp *qp, struct lt_slot *slot, uint8_t *phase_out,
 	*phase_out = TN_PHASE_METADATA;
 	s = resolve_object(&slot->segment->obj, slot->segment_generation);
 	*reason_out = s == TN_STALE ? TN_REASON_STALE_GENERATION : TN_REASON_UNAVAILABLE;
-	if (s != TN_OK || slot->sqe.opcode != SHR_OP_NOTIFY || slot->batch == LT_BATCH_NONE)
+	if (s != TN_OK || slot->sqe.opcode != SHR_OP_NOTIFY || slot->sqe.batch == 0)
 		return s;
-	/* Data before notice, also over a restart. */
-	const struct lt_batch *batch = &qp->batches.entries[slot->batch];
+	/* Data before notice, also over a restart, and only to the one who has the data. */
 	*phase_out = TN_PHASE_NOTIFY;
+	*reason_out = TN_REASON_STALE_GENERATION;
+	if (slot->sqe.begin_ns < tn_load_relaxed64(&slot->segment->republished_ns))
+		return TN_STALE;
+	if (slot->batch == LT_BATCH_NONE)
+		return TN_OK;
+	const struct lt_batch *batch = &qp->batches.entries[slot->batch];
 	*reason_out = TN_REASON_CANCELED;
 	return batch->failed_unseen ? TN_CANCELED : batch->held != 0 ? TN_AGAIN : TN_OK;
 }

@@ -131,7 +131,7 @@ static tent_status accept_one(tent_qp *qp, size_t i, const tent_request *r, uint
 	if (tn_unlikely(qp->free_cnt == 0 || !has_room(qp)))
 		return TENT_AGAIN;
 	if (r->batch != 0) {
-		batch = lt_batch_join(&qp->batches, r->batch);
+		batch = lt_batch_join(&qp->batches, r->batch, now_ns);
 		if (tn_unlikely(batch == LT_BATCH_NONE))
 			return REFUSE(TN_LIMIT, ".batch: %u failed batches are open: close them with tent_notify()",
 				      qp->batches.cap);

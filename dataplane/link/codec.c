@@ -15,6 +15,7 @@ json_t *dp_link_segment_json(const struct dp_segment *s)
 
 	(void)tn_json_put_str(j, "name", s->name);
 	(void)tn_json_put_u64(j, "generation", s->generation);
+	(void)tn_json_put_hex128(j, "publication", &s->publication);
 	(void)tn_json_put_u64(j, "bytes", s->bytes);
 	(void)tn_json_put_u64(j, "access", s->access);
 	(void)tn_json_put_u64(j, "uid", s->owner_uid);
@@ -35,7 +36,7 @@ json_t *dp_link_segment_json(const struct dp_segment *s)
 
 size_t dp_link_segment_text_max(const struct dp_segment *s)
 {
-	return 320 + (size_t)s->buffer_cnt * 96 + (size_t)s->peer_cnt * (TN_NAME_MAX + 4);
+	return 384 + (size_t)s->buffer_cnt * 96 + (size_t)s->peer_cnt * (TN_NAME_MAX + 4);
 }
 
 /* "tcp" entries only; kinds that this build does not know are another version's business. */
@@ -111,11 +112,13 @@ tn_status dp_link_remote_read(const json_t *j, const struct tn_id128 *session, s
 {
 	const json_t *buffers = NULL;
 	uint64_t generation = 0, bytes = 0, segment_off = 0;
+	struct tn_id128 publication;
 	struct dp_remote *r = NULL;
 	struct tn_json_in in;
 
 	tn_json_in_init(&in, j);
 	(void)tn_json_u64(&in, "generation", 1, UINT64_MAX, &generation);
+	(void)tn_json_hex128(&in, "publication", &publication);
 	(void)tn_json_u64(&in, "bytes", 1, INT64_MAX, &bytes);
 	(void)tn_json_array(&in, "buffers", SHR_SEGMENT_BUFFERS_MAX, &buffers);
 	if (in.status == TN_OK) {
@@ -125,6 +128,7 @@ tn_status dp_link_remote_read(const json_t *j, const struct tn_id128 *session, s
 			return TN_NO_MEMORY;
 		r->session = *session;
 		r->generation = generation;
+		r->publication = publication;
 		r->bytes = bytes;
 		r->buffer_cnt = cnt;
 		for (uint32_t i = 0; i < cnt; i++)

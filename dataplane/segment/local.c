@@ -117,6 +117,7 @@ static struct dp_segment *segment_build(struct dp_app *c, const struct shr_publi
 	s->client_id = c->id;
 	s->owner_uid = c->cred.uid;
 	s->generation = ++ctl->segment_generation;
+	s->publication = v->fixed->publication;
 	s->bytes = bytes;
 	s->access = v->fixed->access;
 	s->peer_cnt = v->fixed->peer_cnt;

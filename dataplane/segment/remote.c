@@ -117,6 +117,7 @@ static struct dp_remote *remote_from_local(const struct dp_control *ctl, const s
 	r->peer_index = UINT32_MAX;
 	r->session = ctl->cfg.env->session;
 	r->generation = s->generation;
+	r->publication = s->publication;
 	r->bytes = s->bytes;
 	r->buffer_cnt = s->buffer_cnt;
 	for (uint32_t i = 0; i < s->buffer_cnt; i++)
@@ -165,7 +166,8 @@ static void send_opened(struct dp_opened *o)
 	for (uint32_t i = 0; i < o->cur->buffer_cnt; i++)
 		rights |= o->cur->buffers[i].rights;
 	r = shr_msg_begin(m, SHR_MSG_OPEN | SHR_MSG_REPLY, o->correlation, sizeof *r);
-	*r = (struct shr_msg_open_reply){ .id = o->handle, .length = o->cur->bytes, .rights = rights, .local = o->local };
+	*r = (struct shr_msg_open_reply){ .id = o->handle, .length = o->cur->bytes, .publication = o->cur->publication,
+	                                  .rights = rights, .local = o->local };
 	dp_app_send(o->client, m);
 }
 

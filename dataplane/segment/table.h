@@ -40,6 +40,7 @@ struct dp_segment {
 	uint32_t client_id;
 	uint32_t owner_uid;
 	uint64_t generation;   /* counter of this incarnation; (session, generation) names the version */
+	struct tn_id128 publication; /* the same memory of the same publisher, over restarts of the data plane */
 	uint64_t bytes;
 	uint32_t access;       /* enum shr_access bits */
 	uint32_t peer_cnt;     /* 0 with PEERS = every allow-listed peer */
@@ -75,6 +76,7 @@ struct dp_remote {
 	uint32_t peer_index;
 	struct tn_id128 session;
 	uint64_t generation;
+	struct tn_id128 publication;
 	uint64_t bytes;
 	char ref[SHR_SEGMENT_REF_MAX + 6]; /* for the control thread's refresh; never logged by workers */
 	uint32_t buffer_cnt;

@@ -103,7 +103,8 @@ tn_status dp_view_segment_add(struct dp_view *v, const struct dp_segment *s)
 	return TN_OK;
 }
 
-tn_status dp_view_remote_set(struct dp_view *v, const struct dp_remote *r, const struct dp_remote **old_out)
+tn_status dp_view_remote_set(struct dp_view *v, const struct dp_remote *r, uint64_t now_ns,
+			     const struct dp_remote **old_out)
 {
 	uint32_t i = tn_handle_index(r->handle);
 	if (i >= v->remote_cap)
@@ -111,6 +112,8 @@ tn_status dp_view_remote_set(struct dp_view *v, const struct dp_remote *r, const
 	struct dp_remote_slot *s = &v->remotes[i];
 	if (s->obj && s->obj->handle != r->handle)
 		return TN_EXISTS;
+	if (s->obj && !tn_id128_eq(&s->obj->publication, &r->publication))
+		s->republished_ns = now_ns;
 	*old_out = s->obj;
 	s->obj = r;
 	s->asked_ns = 0;

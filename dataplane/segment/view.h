@@ -13,8 +13,9 @@
 /* `gone`: removal asked for; the lookup says NULL. `users`: requests (memory, remote), local copies (segment). */
 struct dp_memory_slot { const struct dp_memory *obj; uint32_t users; bool gone; };
 struct dp_segment_slot { const struct dp_segment *obj; uint32_t users; bool gone; };
-/* asked_ns: when a refresh was asked for; 0 = not since the last change. */
-struct dp_remote_slot { const struct dp_remote *obj; uint32_t users; bool gone; uint64_t asked_ns; };
+/* asked_ns: when a refresh was asked for; 0 = not since the last change. republished_ns: when the handle came to mean
+ * another publication, that is other memory; 0 = never. */
+struct dp_remote_slot { const struct dp_remote *obj; uint32_t users; bool gone; uint64_t asked_ns, republished_ns; };
 struct dp_peer_slot { const struct dp_peer *obj; uint64_t asked_ns; };
 
 struct dp_view {
@@ -35,7 +36,8 @@ void dp_view_destroy(struct dp_view *v); /* accepts a zeroed object */
 tn_status dp_view_memory_add(struct dp_view *v, const struct dp_memory *m);
 tn_status dp_view_segment_add(struct dp_view *v, const struct dp_segment *s);
 /* Adds or replaces; *old_out = what was there (NULL when nothing). */
-tn_status dp_view_remote_set(struct dp_view *v, const struct dp_remote *r, const struct dp_remote **old_out);
+tn_status dp_view_remote_set(struct dp_view *v, const struct dp_remote *r, uint64_t now_ns,
+			     const struct dp_remote **old_out);
 tn_status dp_view_peer_set(struct dp_view *v, const struct dp_peer *p);
 
 /* Stop finding it. False when the handle is not (or no longer) in the table. */

@@ -71,6 +71,7 @@ static json_t *segment_json(const struct peer *p)
 	json_array_append_new(list, b);
 	(void)tn_json_put_str(s, "name", p->segment);
 	(void)tn_json_put_u64(s, "generation", 1);
+	(void)tn_json_put_hex128(s, "publication", &(struct tn_id128){ { 1 } });
 	(void)tn_json_put_u64(s, "bytes", CONTENT_BYTES);
 	json_object_set_new(s, "buffers", list);
 	return s;

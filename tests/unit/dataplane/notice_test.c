@@ -130,6 +130,45 @@ static void test_failed_member(void)
 	}
 }
 
+/* Half of a batch went to memory that nobody has any more: whoever publishes the name now is not told that it is there.
+ * With the same publication (its data plane restarted) the notice goes out. */
+static void test_published_anew(void)
+{
+	for (uint8_t other = 0; other < 2; other++) {
+		struct rig g;
+		struct shr_cqe_shm c;
+		rig_open(&g, NULL, 0, script_only_tcp);
+		struct dp_remote *r = script_open_remote(&g, 1), *newer = script_remote(&g, 2);
+		newer->session.b[0] = 43;
+		newer->publication.b[0] = other;
+		uint64_t begin_ns = g.now;
+		rig_submit(&g, member(SHR_OP_WRITE, 1, there(), 5, 64));
+		rig_steps(&g, 2);
+		CU_ASSERT_TRUE(rig_poll(&g, &c) && c.token == 1 && c.status == TN_OK);
+		CU_ASSERT_EQUAL(rig_do(&g, (struct dp_cmd){ .kind = DP_CMD_REMOTE_SET, .ptr = newer, .fd = -1 }), TN_OK);
+		struct shr_sqe_shm n = note(2, there(), 5, "x", &g);
+		n.begin_ns = begin_ns;
+		rig_submit(&g, n);
+		rig_steps(&g, 2);
+		CU_ASSERT_EQUAL(script_tcp.notes, 1u - other);
+		if (other) {
+			CU_ASSERT_TRUE(rig_poll(&g, &c) && c.token == 2 && c.status == TN_STALE);
+			CU_ASSERT_EQUAL(c.phase, TN_PHASE_NOTIFY);
+			CU_ASSERT_EQUAL(c.reason, TN_REASON_STALE_GENERATION);
+		} else {
+			dp_note_done(g.w, script_tcp.note, TN_OK, 0, 0);
+		}
+		n = note(3, there(), 6, "x", &g);
+		n.begin_ns = g.now;
+		rig_submit(&g, n);
+		rig_steps(&g, 2);
+		CU_ASSERT_EQUAL(script_tcp.notes, 2u - other);
+		dp_note_done(g.w, script_tcp.note, TN_OK, 0, 0);
+		rig_close(&g);
+		free(r), free(newer);
+	}
+}
+
 static void test_deadline_while_waiting(void)
 {
 	struct rig g;
@@ -226,6 +265,7 @@ TN_TEST_MAIN("notice",
 	{ "local delivery and verdict", test_local },
 	{ "data before notice, numbers are reusable", test_data_before_notice },
 	{ "a failed member cancels the notice", test_failed_member },
+	{ "a segment that was published anew", test_published_anew },
 	{ "deadline while waiting for the batch", test_deadline_while_waiting },
 	{ "remote delivery", test_remote },
 	{ "the payload is copied once", test_copied_once },

@@ -185,6 +185,7 @@ tn_status app_publish(struct bench *b, int sock, const char *name, uint64_t memo
 
 	memset(&req, 0, sizeof req);
 	(void)snprintf(req.fixed.name, sizeof req.fixed.name, "%s", name);
+	req.fixed.publication.b[0] = 1;
 	req.fixed.access = access;
 	req.fixed.buffer_cnt = 1;
 	req.buffer = (struct shr_msg_buffer){ .memory = memory, .length = bytes,

@@ -130,8 +130,10 @@ static tn_status ask(const char *type, const char *body)
 	"{\"name\":\"b\",\"index\":0,\"id\":\"" PEER_ID "\",\"session\":\"" session "\",\"ticket\":\"" TICKET \
 	"\",\"frame_bytes\":65536,\"endpoints\":[{\"transport\":\"rdma\",\"address\":\"x\"}," \
 	"{\"transport\":\"tcp\",\"address\":\"127.0.0.1:7001\"}]}"
+#define PUBLICATION "00112233445566778899aabbccddeeff"
 #define SEG(generation) \
-	"{\"name\":\"kv\",\"generation\":" generation ",\"bytes\":8192,\"access\":4,\"peers\":[],\"buffers\":[" \
+	"{\"name\":\"kv\",\"generation\":" generation ",\"publication\":\"" PUBLICATION \
+	"\",\"bytes\":8192,\"access\":4,\"peers\":[],\"buffers\":[" \
 	"{\"registration\":\"9223372036854775999\",\"bytes\":4096,\"rights\":6}," \
 	"{\"registration\":5,\"bytes\":4096,\"rights\":2}]}"
 #define FOUND(session, generation) "{\"peer\":" PEER(session) ",\"segment\":" SEG(generation) "}"
@@ -366,9 +368,10 @@ static void bad_answers_are_refused(void)
 	static const char *const bad[] = {
 		"{}", "{\"peer\":{},\"segment\":{}}", "{\"peer\":" PEER(SESSION) "}",
 		"{\"peer\":" PEER(NO_SESSION) ",\"segment\":" SEG("1") "}",
-		"{\"peer\":" PEER(SESSION) ",\"segment\":{\"generation\":1,\"bytes\":9,\"buffers\":[{\"registration\":1,"
-		"\"bytes\":8,\"rights\":2}]}}",
-		"{\"peer\":" PEER(SESSION) ",\"segment\":{\"generation\":1,\"bytes\":9,\"buffers\":[]}}",
+		"{\"peer\":" PEER(SESSION) ",\"segment\":{\"generation\":1,\"publication\":\"" PUBLICATION
+		"\",\"bytes\":9,\"buffers\":[{\"registration\":1,\"bytes\":8,\"rights\":2}]}}",
+		"{\"peer\":" PEER(SESSION) ",\"segment\":{\"generation\":1,\"publication\":\"" PUBLICATION
+		"\",\"bytes\":9,\"buffers\":[]}}",
 	};
 	struct shr_msg_open_reply o;
 	int sock;

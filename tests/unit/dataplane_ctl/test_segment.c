@@ -63,6 +63,7 @@ static void a_segment_is_found_only_when_all_workers_know_it(void)
 	struct { struct shr_msg_publish fixed; struct shr_msg_buffer buffer; } req;
 	memset(&req, 0, sizeof req);
 	strcpy(req.fixed.name, "kv");
+	req.fixed.publication.b[0] = 1;
 	req.fixed.access = SHR_ACCESS_SAME_UID;
 	req.fixed.buffer_cnt = 1;
 	req.buffer = (struct shr_msg_buffer){ .memory = mem, .length = BYTES, .rights = SHR_RIGHT_REMOTE_READ };

@@ -344,6 +344,43 @@ static void a_failure_before_death_still_cancels_the_notice(void)
 	rig_down(&r);
 }
 
+/* The segment came back with other memory: what the batch wrote before is lost, and the notice would promise it. */
+static void a_batch_of_another_publication_is_not_announced(void)
+{
+	for (uint32_t other = 0; other < 2; other++) {
+		struct rig r;
+		struct app a;
+		tent_completion c[4];
+
+		up(&r, &a);
+		tent_request rq = app_request(&a, TENT_WRITE, 0, 64, 1);
+		rq.batch = 4;
+		CU_ASSERT_EQUAL(app_submit(&a, rq), TENT_OK);
+		app_collect(&a, c, 1);
+		CU_ASSERT_EQUAL(c[0].status, TENT_OK);
+		rig_kill(&r);
+		tn_store_release32(&r.ctl->republished, other);
+		rig_start(&r);
+		wait_reattached(&a, 1);
+		rq.user_data = 2;
+		CU_ASSERT_EQUAL(app_submit(&a, rq), TENT_OK);
+		CU_ASSERT_EQUAL(tent_notify(a.qp, a.seg, 4, NULL, 0, 3, 0), TENT_OK);
+		app_collect(&a, c, 2);
+		CU_ASSERT_EQUAL(app_find(c, 2, 2).status, TENT_OK);
+		CU_ASSERT_EQUAL(app_find(c, 2, 3).status, other ? TENT_STALE : TENT_OK);
+		CU_ASSERT_TRUE(!other || app_find(c, 2, 3).phase == TN_PHASE_NOTIFY);
+		CU_ASSERT_EQUAL(tn_load_acquire32(&r.ctl->notices), 1 - other);
+		/* What begins afterwards is about the new memory. */
+		rq.user_data = 5;
+		CU_ASSERT_EQUAL(app_submit(&a, rq), TENT_OK);
+		CU_ASSERT_EQUAL(tent_notify(a.qp, a.seg, 4, NULL, 0, 6, 0), TENT_OK);
+		app_collect(&a, c, 2);
+		CU_ASSERT_EQUAL(app_find(c, 2, 6).status, TENT_OK);
+		app_down(&a);
+		rig_down(&r);
+	}
+}
+
 /* The notice was taken: it may have left, so its batch is not written again under a receiver that may use the data. */
 static void a_batch_whose_notice_may_have_gone_is_not_replayed(void)
 {
@@ -571,6 +608,7 @@ TN_TEST_MAIN("libtent recover",
 	{ "when none comes back everything ends", when_none_comes_back_everything_ends },
 	{ "a batch keeps its notice behind its data", a_batch_keeps_its_notice_behind_its_data },
 	{ "a failure before death still cancels the notice", a_failure_before_death_still_cancels_the_notice },
+	{ "a batch of another publication is not announced", a_batch_of_another_publication_is_not_announced },
 	{ "a batch whose notice may have gone is not replayed", a_batch_whose_notice_may_have_gone_is_not_replayed },
 	{ "an open is repeated until the segment is back", an_open_is_repeated_until_the_segment_is_back },
 	{ "what does not come back fails alone", what_does_not_come_back_fails_alone },

@@ -161,6 +161,7 @@ static void on_publish(struct client *c, const struct shr_msg_hdr *h)
 			continue;
 		*g = (struct segment){ .id = ++last_id, .buffer_cnt = TN_MIN(v.fixed->buffer_cnt, 8u) };
 		memcpy(g->name, v.fixed->name, sizeof g->name);
+		g->publication = v.fixed->publication;
 		for (uint32_t k = 0; k < g->buffer_cnt; k++) {
 			g->buffers[k] = v.buffers[k];
 			g->bytes += v.buffers[k].length;
@@ -191,7 +192,9 @@ static void on_open(struct client *c, const struct shr_msg_hdr *h, const struct 
 		*o = (struct opened){ .id = ++last_id };
 		memcpy(o->name, g->name, sizeof o->name);
 		struct shr_msg_open_reply r = {
-		    .id = o->id, .length = g->bytes, .rights = g->buffers[0].rights, .local = 1 };
+		    .id = o->id, .length = g->bytes, .publication = g->publication, .rights = g->buffers[0].rights,
+		    .local = 1 };
+		r.publication.b[0] ^= (uint8_t)tn_load_relaxed32(&ctl->republished);
 		count(&ctl->opens, 1);
 		answer(c, h, &r, sizeof r, NULL);
 		return;

@@ -22,6 +22,7 @@ struct standin_ctl {
 	tn_a32 drop_clients;    /* close every attach socket and stay alive */
 	tn_a32 refuse_register, refuse_publish, refuse_open, refuse_qp; /* a tn_status as u32: answer with it */
 	tn_a32 refuse_open_cnt; /* refuse_open only so often; 0 = always */
+	tn_a32 republished;     /* opens find another publication of the name than the one that is there */
 	tn_a32 not_now;         /* answer so many making requests with AGAIN first */
 	tn_a32 silent;          /* reads no control request */
 	tn_a32 nonsense;        /* send one message that is none */

@@ -20,6 +20,7 @@ struct memory { uint64_t id; uint8_t *base; uint64_t bytes; };
 struct segment {
 	uint64_t id;
 	char name[TN_NAME_MAX];
+	struct tn_id128 publication;
 	uint32_t buffer_cnt;
 	struct shr_msg_buffer buffers[8];
 	uint64_t bytes;

@@ -23,7 +23,7 @@ static void sizes_and_directions(void)
 		{ SHR_MSG_CLOSE, 8, 0, APP }, { SHR_MSG_BYE, 0, 0, APP },
 		{ SHR_MSG_HELLO | SHR_MSG_REPLY, 96, 0, DP }, { SHR_MSG_QP_CREATE | SHR_MSG_REPLY, 32, 2, DP },
 		{ SHR_MSG_QP_DESTROY | SHR_MSG_REPLY, 0, 0, DP }, { SHR_MSG_MEM_REGISTER | SHR_MSG_REPLY, 8, 0, DP },
-		{ SHR_MSG_PUBLISH | SHR_MSG_REPLY, 8, 0, DP }, { SHR_MSG_OPEN | SHR_MSG_REPLY, 32, 0, DP },
+		{ SHR_MSG_PUBLISH | SHR_MSG_REPLY, 8, 0, DP }, { SHR_MSG_OPEN | SHR_MSG_REPLY, 48, 0, DP },
 		{ SHR_MSG_BYE | SHR_MSG_REPLY, 0, 0, DP }, { SHR_MSG_SHUTDOWN, 0, 0, DP },
 	};
 	for (size_t i = 0; i < TN_ARRAY_LEN(plain); i++) {
@@ -119,6 +119,7 @@ static struct shr_msg_publish *publish(uint32_t buffers, uint32_t peers)
 {
 	struct shr_msg_publish *p = shr_msg_begin(&m, SHR_MSG_PUBLISH, 1, shr_msg_publish_bytes(buffers, peers));
 	memcpy(p->name, "weights", 8);
+	p->publication.b[15] = 1;
 	p->buffer_cnt = buffers;
 	p->peer_cnt = peers;
 	struct shr_publish_view v;

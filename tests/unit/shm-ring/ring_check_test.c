@@ -106,7 +106,9 @@ static void data_shapes(void)
 	REFUSED(note_len, 1, TN_INVALID);
 	REFUSED(note_slot, 1, TN_INVALID);
 	REFUSED(reserved[0], 1, TN_INVALID);
-	REFUSED(reserved[27], 1, TN_INVALID);
+	REFUSED(reserved[3], 1, TN_INVALID);
+	REFUSED(reserved2[0], 1, TN_INVALID);
+	REFUSED(reserved2[15], 1, TN_INVALID);
 	REFUSED(length, 0, TN_RANGE);
 	REFUSED(local_off, UINT64_MAX, TN_RANGE);
 	REFUSED(local_off, UINT64_MAX - 4095, TN_RANGE);
