@@ -104,21 +104,26 @@ static tn_status zone_parse(const char *text, const char *zone, uint32_t *out, c
 	return TN_OK;
 }
 
-static tn_status v6_parse(const char *text, char *host, struct tn_addr *out, char *err)
+/* default_zone NULL: a link-local address must name its zone. */
+static tn_status v6_parse(const char *text, char *host, const uint32_t *default_zone, struct tn_addr *out, char *err)
 {
 	uint32_t scope = 0;
 	char *zone = strchr(host, '%');
-	if (zone != NULL) {
+	if (zone != NULL)
 		*zone++ = '\0';
-		tn_status st = zone_parse(text, zone, &scope, err);
-		if (st != TN_OK)
-			return st;
-	}
 	struct sockaddr_in6 *sa = as_v6(out);
 	if (inet_pton(AF_INET6, host, &sa->sin6_addr) != 1)
 		return refuse(err, text, "not an IPv6 address");
-	if (zone == NULL && IN6_IS_ADDR_LINKLOCAL(&sa->sin6_addr))
+	bool link_local = IN6_IS_ADDR_LINKLOCAL(&sa->sin6_addr);
+	if (zone != NULL && !link_local) /* the kernel would ignore it in silence */
+		return refuse(err, text, "only a link-local address (fe80::/10) has a zone: leave out % and what follows");
+	if (zone == NULL && link_local && default_zone == NULL)
 		return refuse(err, text, "a link-local address needs its zone: [fe80::1%eth0]:port");
+	tn_status st = zone != NULL ? zone_parse(text, zone, &scope, err) : TN_OK;
+	if (st != TN_OK)
+		return st;
+	if (zone == NULL && link_local)
+		scope = *default_zone;
 	sa->sin6_family = AF_INET6;
 	sa->sin6_scope_id = scope;
 	out->len = sizeof *sa;
@@ -128,6 +133,8 @@ static tn_status v6_parse(const char *text, char *host, struct tn_addr *out, cha
 static tn_status v4_parse(const char *text, const char *host, struct tn_addr *out, char *err)
 {
 	struct sockaddr_in *sa = as_v4(out);
+	if (strchr(host, '%') != NULL)
+		return refuse(err, text, "only an IPv6 link-local address has a zone: leave out % and what follows");
 	if (inet_pton(AF_INET, host, &sa->sin_addr) != 1)
 		return refuse(err, text, "not a numeric address (names are not resolved here): 192.0.2.7:port or [2001:db8::1]:port");
 	sa->sin_family = AF_INET;
@@ -135,7 +142,8 @@ static tn_status v4_parse(const char *text, const char *host, struct tn_addr *ou
 	return TN_OK;
 }
 
-tn_status tn_addr_parse(const char *text, int default_port, struct tn_addr *addr_out, char err[static TN_ERR_TEXT])
+static tn_status parse(const char *text, int default_port, const uint32_t *default_zone, struct tn_addr *addr_out,
+		       char *err)
 {
 	const char *rest = text;
 	if (strncmp(text, URL_PREFIX, strlen(URL_PREFIX)) == 0)
@@ -149,12 +157,23 @@ tn_status tn_addr_parse(const char *text, int default_port, struct tn_addr *addr
 	if (st == TN_OK)
 		st = port_parse(text, p.port, default_port, &port, err);
 	if (st == TN_OK)
-		st = p.v6 ? v6_parse(text, p.host, &addr, err) : v4_parse(text, p.host, &addr, err);
+		st = p.v6 ? v6_parse(text, p.host, default_zone, &addr, err) : v4_parse(text, p.host, &addr, err);
 	if (st != TN_OK)
 		return st;
 	tn_addr_set_port(&addr, port);
 	*addr_out = addr;
 	return TN_OK;
+}
+
+tn_status tn_addr_parse(const char *text, int default_port, struct tn_addr *addr_out, char err[static TN_ERR_TEXT])
+{
+	return parse(text, default_port, NULL, addr_out, err);
+}
+
+tn_status tn_addr_parse_zoned(const char *text, int default_port, uint32_t zone, struct tn_addr *addr_out,
+			      char err[static TN_ERR_TEXT])
+{
+	return parse(text, default_port, &zone, addr_out, err);
 }
 
 tn_status tn_addr_from_sockaddr(const struct sockaddr *sa, socklen_t len, struct tn_addr *addr_out)
@@ -228,6 +247,17 @@ void tn_addr_set_port(struct tn_addr *addr, uint16_t port)
 		as_v4(addr)->sin_port = htons(port);
 }
 
+uint32_t tn_addr_zone(const struct tn_addr *addr)
+{
+	return addr->ss.ss_family == AF_INET6 ? as_v6c(addr)->sin6_scope_id : 0;
+}
+
+void tn_addr_set_zone(struct tn_addr *addr, uint32_t zone)
+{
+	if (tn_addr_is_link_local(addr))
+		as_v6(addr)->sin6_scope_id = zone;
+}
+
 bool tn_addr_host_eq(const struct tn_addr *a, const struct tn_addr *b)
 {
 	if (a->ss.ss_family != b->ss.ss_family)
@@ -255,4 +285,20 @@ bool tn_addr_is_any(const struct tn_addr *addr)
 	if (addr->ss.ss_family == AF_INET)
 		return as_v4c(addr)->sin_addr.s_addr == htonl(INADDR_ANY);
 	return addr->ss.ss_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&as_v6c(addr)->sin6_addr);
+}
+
+bool tn_addr_is_link_local(const struct tn_addr *addr)
+{
+	return addr->ss.ss_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&as_v6c(addr)->sin6_addr);
+}
+
+bool tn_addr_may_reach(const struct tn_addr *from, const struct tn_addr *to)
+{
+	if (from->ss.ss_family != to->ss.ss_family || tn_addr_is_any(from))
+		return false;
+	if (tn_addr_is_loopback(from))
+		return tn_addr_is_loopback(to);
+	if (tn_addr_is_link_local(from))
+		return tn_addr_is_link_local(to) && tn_addr_zone(from) == tn_addr_zone(to);
+	return true;
 }

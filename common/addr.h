@@ -22,10 +22,16 @@ struct tn_addr {
 #define TN_ADDR_NEED_PORT (-1)   /* for default_port: the text must name one */
 
 /* Reads `text` into addr_out. Without a port in the text, default_port (0..65535) is taken, and IPv6 may then stand
- * without brackets. Port 0 (any free port) is accepted only when written. A zone is an interface name or number.
+ * without brackets. Port 0 (any free port) is accepted only when written. A zone is an interface name or number; a
+ * link-local address must have one, every other address must not.
  * TN_INVALID: malformed; err names what and shows the form that is expected. TN_NOT_FOUND: the zone's interface does
  * not exist here. addr_out is untouched then. */
 tn_status tn_addr_parse(const char *text, int default_port, struct tn_addr *addr_out, char err[static TN_ERR_TEXT]);
+
+/* The same for a text from another host, whose zones would mean nothing here: a link-local address may stand without
+ * one and gets `zone`; 0 leaves it without, which no socket call takes but comparisons do (it matches any). */
+tn_status tn_addr_parse_zoned(const char *text, int default_port, uint32_t zone, struct tn_addr *addr_out,
+			      char err[static TN_ERR_TEXT]);
 
 /* From what accept(2) or getpeername(2) gave; an IPv4-mapped IPv6 address becomes IPv4, so that one host has one form.
  * TN_UNSUPPORTED: neither IPv4 nor IPv6, or too short. */
@@ -40,6 +46,11 @@ char *tn_addr_format_host(const struct tn_addr *addr, char out[static TN_ADDR_TE
 uint16_t tn_addr_port(const struct tn_addr *addr);
 void tn_addr_set_port(struct tn_addr *addr, uint16_t port);
 
+/* Interface index of a link-local address; 0: none. Setting touches link-local addresses only; 0 gives the form in
+ * which an address may be told to other hosts. */
+uint32_t tn_addr_zone(const struct tn_addr *addr);
+void tn_addr_set_zone(struct tn_addr *addr, uint32_t zone);
+
 /* Same family, address, zone (a zone of 0 matches any) and, for _eq, port. */
 bool tn_addr_eq(const struct tn_addr *a, const struct tn_addr *b);
 bool tn_addr_host_eq(const struct tn_addr *a, const struct tn_addr *b);
@@ -47,5 +58,10 @@ bool tn_addr_host_eq(const struct tn_addr *a, const struct tn_addr *b);
 /* 127.0.0.0/8 or ::1; 0.0.0.0 or :: (listens everywhere, names nobody). */
 bool tn_addr_is_loopback(const struct tn_addr *addr);
 bool tn_addr_is_any(const struct tn_addr *addr);
+bool tn_addr_is_link_local(const struct tn_addr *addr); /* fe80::/10 */
+
+/* May a connection to `to` be bound to the source address `from`? Same family, `from` names one address, and its scope
+ * reaches: loopback only to loopback, link-local only to the same link. */
+bool tn_addr_may_reach(const struct tn_addr *from, const struct tn_addr *to);
 
 #endif

@@ -105,7 +105,7 @@ struct tn_config_peer {
 	const char *address;                  /* tcp://ADDRESS:PORT */
 	const char *public_key;               /* as written; "" when control/insecure and none given */
 	struct tn_peer_id id;                 /* the key's bytes; zero when none */
-	const char *const *data_addresses;    /* numeric; may be NULL when the count is 0 */
+	const char *const *data_addresses;    /* tn_addr_net_parse() reads each; may be NULL when the count is 0 */
 	unsigned data_address_cnt;
 };
 

@@ -188,7 +188,7 @@ static void list_text(const struct tn_cfg_row *row, char *out, size_t out_bytes)
 	const char *item = row->type == TN_CFG_TYPE_OBJECTS ? "object" : tn_cfg_kind_text(row->kind);
 
 	snprintf(out, out_bytes, "at most %" PRIu64 " %s%s", row->max, item,
-		 row->kind == TN_CFG_KIND_ADDRESS ? "es" : "s");
+		 row->kind == TN_CFG_KIND_ADDRESS || row->kind == TN_CFG_KIND_ADDRESS_SET ? "es" : "s");
 }
 
 void tn_cfg_range_text(const struct tn_cfg_row *row, char *out, size_t out_bytes)

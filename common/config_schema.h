@@ -21,7 +21,7 @@
 	X(PPM, "parts per million") \
 	X(PORT, "port number") X(CPU, "CPU number") X(NAME, "name") X(PATH, "absolute path") X(WORD, "word") \
 	X(ADDRESS, "numeric address") X(ENDPOINT, "tcp://ADDRESS:PORT") X(BIND_ENDPOINT, "tcp://ADDRESS:PORT") \
-	X(PUBLIC_KEY, "public key")
+	X(PUBLIC_KEY, "public key") X(ADDRESS_SET, "numeric prefix")
 
 #define X(n, s) TN_CFG_TYPE_##n,
 enum tn_cfg_type { TN_CONFIG_TYPE_LIST(X) };

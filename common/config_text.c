@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/addr.h"
+#include "common/addr_net.h"
 #include "common/z85.h"
 
 #define SCHEME "tcp://"
@@ -31,6 +32,13 @@ static bool check_address(const char *text, char problem[static TN_ERR_TEXT])
 		return false;
 	}
 	return tn_addr_parse(text, 0, &addr, problem) == TN_OK;
+}
+
+static bool check_address_set(const char *text, char problem[static TN_ERR_TEXT])
+{
+	struct tn_addr_net net;
+
+	return tn_addr_net_parse(text, &net, problem) == TN_OK;
 }
 
 static bool check_endpoint(const char *text, bool is_bind, char problem[static TN_ERR_TEXT])
@@ -126,6 +134,8 @@ bool tn_cfg_kind_check(enum tn_cfg_kind kind, const char *text, char problem[sta
 		return check_word(text, problem);
 	case TN_CFG_KIND_ADDRESS:
 		return check_address(text, problem);
+	case TN_CFG_KIND_ADDRESS_SET:
+		return check_address_set(text, problem);
 	case TN_CFG_KIND_ENDPOINT:
 		return check_endpoint(text, false, problem);
 	case TN_CFG_KIND_BIND_ENDPOINT:

@@ -50,7 +50,9 @@ static void refused_forms(void)
 		{ "[2001:db8::1]7001", "]" },
 		{ "[192.0.2.7]:7001", "IPv6" }, { "[]:7001", "missing" }, { "[fe80::1]:7001", "zone" },
 		{ "udp://192.0.2.7:1", "tcp" },
-		{ "192.0.2.7:1/path", "number" }, { "[::1%]:1", "zone" },
+		{ "192.0.2.7:1/path", "number" }, { "[::1%]:1", "zone" }, { "[::1%lo]:1", "only a link-local" },
+		{ "[2001:db8::1%1]:1", "only a link-local" }, { "192.0.2.7%lo:1", "only an IPv6" }, { "[fe80::1%]:1", "zone" },
+		{ "[fe80::1%0]:1", "zone" },
 		{ "1111111111111111111111111111111111111111111111111111111111111111111111111111:1", "too long" },
 	};
 	for (size_t i = 0; i < TN_ARRAY_LEN(t); i++) {
@@ -93,6 +95,41 @@ static void comparisons(void)
 	CU_ASSERT_FALSE(tn_addr_is_any(&lo4) || tn_addr_is_any(&lo6));
 }
 
+/* Texts of other hosts have no zone. */
+static void zones(void)
+{
+	struct tn_addr a;
+	char err[TN_ERR_TEXT], out[TN_ADDR_TEXT];
+	CU_ASSERT_EQUAL_FATAL(tn_addr_parse_zoned("[fe80::1]:5", TN_ADDR_NEED_PORT, 1, &a, err), TN_OK);
+	CU_ASSERT_EQUAL(tn_addr_zone(&a), 1);
+	tn_addr_set_zone(&a, 0);
+	CU_ASSERT_STRING_EQUAL(tn_addr_format(&a, out), "[fe80::1]:5");
+	CU_ASSERT_TRUE(tn_addr_is_link_local(&a));
+	CU_ASSERT_EQUAL_FATAL(tn_addr_parse_zoned("[fe80::1%7]:5", TN_ADDR_NEED_PORT, 1, &a, err), TN_OK);
+	CU_ASSERT_EQUAL(tn_addr_zone(&a), 7);
+	CU_ASSERT_EQUAL_FATAL(tn_addr_parse_zoned("[2001:db8::1]:5", TN_ADDR_NEED_PORT, 1, &a, err), TN_OK);
+	CU_ASSERT_EQUAL(tn_addr_zone(&a), 0);
+	tn_addr_set_zone(&a, 7);
+	CU_ASSERT_EQUAL(tn_addr_zone(&a), 0);
+}
+
+static void sources(void)
+{
+	static const struct { const char *from, *to; bool may; } t[] = {
+		{ "192.0.2.1", "198.51.100.1", true }, { "192.0.2.1", "127.0.0.1", true },
+		{ "0.0.0.0", "198.51.100.1", false }, { "::", "2001:db8::1", false },
+		{ "127.0.0.1", "198.51.100.1", false }, { "127.0.0.2", "127.0.0.1", true },
+		{ "192.0.2.1", "2001:db8::1", false }, { "2001:db8::1", "192.0.2.1", false },
+		{ "::1", "2001:db8::1", false }, { "::1", "::1", true }, { "2001:db8::2", "fe80::1%1", true },
+		{ "fe80::1%1", "2001:db8::1", false }, { "fe80::1%1", "fe80::2%1", true },
+		{ "fe80::1%1", "fe80::2%2", false },
+	};
+	for (size_t i = 0; i < TN_ARRAY_LEN(t); i++) {
+		struct tn_addr from = must(t[i].from), to = must(t[i].to);
+		CU_ASSERT_EQUAL(tn_addr_may_reach(&from, &to), t[i].may);
+	}
+}
+
 static void from_the_kernel(void)
 {
 	struct tn_addr mapped = must("[::ffff:192.0.2.7]:5"), plain = must("192.0.2.7:5"), got;
@@ -106,4 +143,5 @@ static void from_the_kernel(void)
 }
 
 TN_TEST_MAIN("common/addr", { "accepted forms", accepted_forms }, { "refused forms", refused_forms },
-	{ "comparisons", comparisons }, { "from the kernel", from_the_kernel })
+	{ "comparisons", comparisons }, { "zones", zones }, { "sources", sources },
+	{ "from the kernel", from_the_kernel })
