@@ -48,7 +48,7 @@
 #define TN_FRAME_ERROR_LIST(X) \
 	X(INVALID_SIZE, invalid_size) X(MAGIC, magic) X(VERSION, version) X(RESERVED, reserved) X(OPCODE, opcode) \
 	X(LENGTH, length) X(STATUS, status) X(REQUEST_ID_MISMATCH, request_id_mismatch) \
-	X(COMMITTED_LENGTH_MISMATCH, committed_length_mismatch) X(TICKET, ticket)
+	X(COMMITTED_LENGTH_MISMATCH, committed_length_mismatch) X(TICKET, ticket) X(ADDRESS, address)
 
 #define TN_SHM_MAPPING_LIST(X) \
 	X(MAP, map) X(MAP_ERROR, map_error) X(CACHE_HIT, cache_hit) X(CACHE_MISS, cache_miss) X(UNMAP, unmap) \

@@ -41,6 +41,7 @@
 	X(PEER_DOWN, -201, "peer_down", "the peer does not answer", "is its control plane up? tentctl peer list") \
 	X(PEER_STALE, -202, "peer_stale", "the peer restarted: its session changed", "retry; tent refreshes by itself") \
 	X(PEER_DENIED, -203, "peer_denied", "the peer refused our key or ticket", "exchange public keys: tentctl keygen, peers allow-list") \
+	X(PEER_ADDRESS, -204, "peer_address", "the peer takes our lanes, but not from the address they come from", "tentctl explain PEER names it: allow it in peers/NAME/data_addresses over there, or set transports/tcp/bind_address here") \
 	/* the client (an application's attachment) is dropped */ \
 	X(CLIENT_BROKEN, -300, "client_broken", "the application broke the ring or message rules", "a stray write into tent's memory? attach again") \
 	X(CLIENT_GONE, -301, "client_gone", "the application went away", "") \

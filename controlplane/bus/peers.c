@@ -82,21 +82,61 @@ void cp_bus_peer_list(struct cp_node *node, const struct cp_request *rq)
 			 node->now_ns);
 }
 
-struct probe { struct cp_reply_to to; uint64_t start_ns; };
+struct probe { struct cp_reply_to to; uint64_t start_ns, rtt_ns, deadline_ns; struct cp_peer *peer; };
+
+static void probe_answer(struct cp_node *node, struct probe *pr, const json_t *lanes, const json_t *refused_in)
+{
+	json_t *b = json_object();
+	tn_json_put_u64(b, "control_plane_rtt_us", pr->rtt_ns / TN_NS_PER_US);
+	if (lanes != NULL)
+		json_object_set(b, "lanes", (json_t *)(uintptr_t)lanes);
+	if (refused_in != NULL)
+		json_object_set(b, "refused_in", (json_t *)(uintptr_t)refused_in);
+	cp_node_reply(node, &pr->to, TN_OK, NULL, b);
+	free(pr);
+}
+
+/* The data plane's word on the lanes is a part of the answer, not a condition of it. */
+static void on_explained(struct cp_node *node, void *ctx, tn_status status, const char *detail, const json_t *body)
+{
+	size_t i;
+	const json_t *t, *lanes = NULL;
+	(void)detail;
+	if (status != TN_OK)
+		body = NULL;
+	json_array_foreach(json_object_get(body, "transports"), i, t) {
+		const char *verdict = json_string_value(json_object_get(t, "verdict"));
+		if (lanes == NULL && verdict != NULL && strcmp(verdict, "use") == 0)
+			lanes = t;
+	}
+	probe_answer(node, ctx, lanes, json_object_get(json_object_get(body, "peer"), "refused_in"));
+}
 
 static void on_probed(struct cp_node *node, void *ctx, tn_status status, const char *detail, const json_t *body)
 {
 	struct probe *pr = ctx;
-	json_t *b = json_object();
 	(void)body;
-	if (status == TN_OK)
-		tn_json_put_u64(b, "control_plane_rtt_us", (node->now_ns - pr->start_ns) / TN_NS_PER_US);
-	cp_node_reply(node, &pr->to, status, status == TN_OK ? NULL : detail, b);
-	free(pr);
+	if (status != TN_OK) {
+		cp_node_reply(node, &pr->to, status, detail, NULL);
+		free(pr);
+		return;
+	}
+	pr->rtt_ns = node->now_ns - pr->start_ns;
+	if (!node->link.attached) {
+		probe_answer(node, pr, NULL, NULL);
+		return;
+	}
+	json_t *query = json_object();
+	tn_json_put_str(query, "peer", pr->peer->cfg->name);
+	cp_exchange_call(node->exchange,
+			 &(struct cp_call_opts){ .target = CP_TARGET_LINK, .type = "explain", .body = query, .attempts = 1,
+						 .deadline_ns = TN_MIN(pr->deadline_ns, node->now_ns + TN_NS_PER_S),
+						 .done = on_explained, .ctx = pr },
+			 node->now_ns);
 }
 
 /* Asks the peer's control plane over its own connection, and the control lane of the data planes when there is one: the
- * lane's answer shows in the next peer_list. */
+ * lane's answer shows in the next peer_list. What the data plane found when it last connected is told, too. */
 void cp_bus_peer_probe(struct cp_node *node, const struct cp_request *rq)
 {
 	struct tn_json_in in;
@@ -115,7 +155,7 @@ void cp_bus_peer_probe(struct cp_node *node, const struct cp_request *rq)
 		return;
 	}
 	(void)cp_datagram_probe(node, p);
-	*pr = (struct probe){ .to = rq->to, .start_ns = node->now_ns };
+	*pr = (struct probe){ .to = rq->to, .start_ns = node->now_ns, .deadline_ns = rq->deadline_ns, .peer = p };
 	json_t *body = json_object();
 	tn_json_put_u64(body, "nonce", tn_rand_u64(&node->rand) >> 1);
 	cp_exchange_call(node->exchange,

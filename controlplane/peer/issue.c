@@ -10,6 +10,7 @@
 
 #include "common/hook.h"
 #include "common/message.h"
+#include "controlplane/peer/address.h"
 
 struct cp_issue { /* one caller that waits for the installation */
 	struct tn_list link;
@@ -60,17 +61,22 @@ static void on_installed(struct cp_node *node, void *ctx, tn_status status, cons
 	}
 }
 
-static void install(struct cp_node *node, struct cp_peer *p, const struct cp_request *rq, const json_t *addresses)
+static void install(struct cp_node *node, struct cp_peer *p, const struct cp_request *rq, const json_t *named)
 {
-	json_t *body = json_object();
-	json_t *list = json_array_size(addresses) > 0 ? json_copy((json_t *)(uintptr_t)addresses) : json_array();
-	if (json_array_size(list) == 0 && rq->address != NULL)
-		json_array_append_new(list, json_string(rq->address));
+	json_t *allowed = NULL, *body;
+	char why[TN_ERR_TEXT];
+	tn_status st = cp_address_allowed(p->cfg, named, rq->address, &allowed, why);
+	if (st != TN_OK) {
+		memset(&p->issued_to, 0, sizeof p->issued_to);
+		cp_issue_fail_waiting(node, p, st, why);
+		return;
+	}
+	body = json_object();
 	tn_json_put_hex128(body, "ticket", &p->issued_ticket);
 	tn_json_put_str(body, "peer", p->cfg->name);
 	tn_json_put_peer_id(body, "peer_id", &p->cfg->id);
 	tn_json_put_hex128(body, "session", &p->issued_to);
-	json_object_set_new(body, "addresses", list);
+	json_object_set_new(body, "addresses", allowed);
 	p->issuing = true;
 	cp_exchange_call(node->exchange,
 			 &(struct cp_call_opts){ .target = CP_TARGET_LINK, .type = "install_ticket", .body = body, .attempts = 1,
@@ -83,11 +89,11 @@ void cp_issue_ticket(struct cp_node *node, const struct cp_request *rq)
 	struct cp_peer *p = &node->peers[rq->to.peer];
 	struct tn_json_in in;
 	struct tn_id128 session;
-	const json_t *addresses = NULL;
+	const json_t *named = NULL;
 	bool renew = false;
 	tn_json_in_init(&in, rq->body);
 	tn_json_hex128(&in, "session", &session);
-	tn_json_array(&in, "addresses", 16, &addresses);
+	tn_json_array(&in, "addresses", CP_ADDRESSES_NAMED_MAX, &named);
 	if (tn_json_has(&in, "renew"))
 		tn_json_bool(&in, "renew", &renew);
 	if (in.status == TN_OK && tn_id128_is_zero(&session))
@@ -124,5 +130,5 @@ void cp_issue_ticket(struct cp_node *node, const struct cp_request *rq)
 	TN_HOOK(cp_ticket_drawn);
 	p->issued_to = session;
 	p->rx_sequence = 0;
-	install(node, p, rq, addresses);
+	install(node, p, rq, named);
 }

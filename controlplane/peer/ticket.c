@@ -11,18 +11,22 @@
 #include "common/hook.h"
 #include "common/message.h"
 #include "controlplane/node.h"
+#include "controlplane/peer/address.h"
 #include "controlplane/peer/issue.h"
 #include "controlplane/segment/remote.h"
 
 #define BACKOFF_MIN_NS (50 * TN_NS_PER_MS)
 #define BACKOFF_MAX_NS (2 * TN_NS_PER_S)
 
-static tn_status read_ticket(struct cp_peer *p, const json_t *body, struct tn_id128 *session_out, char *err, size_t err_bytes)
+static tn_status read_ticket(const struct cp_node *node, struct cp_peer *p, const json_t *body, struct tn_id128 *session_out,
+			     char *err, size_t err_bytes)
 {
 	struct tn_json_in in;
 	struct tn_id128 session, ticket;
 	const char *key_hex = "";
-	const json_t *endpoints = NULL;
+	const json_t *told = NULL;
+	json_t *endpoints = NULL;
+	char why[TN_ERR_TEXT];
 	uint64_t frame_bytes = 0;
 	size_t key_len = 0;
 	uint8_t key[32];
@@ -30,7 +34,7 @@ static tn_status read_ticket(struct cp_peer *p, const json_t *body, struct tn_id
 	tn_json_hex128(&in, "session", &session);
 	tn_json_hex128(&in, "ticket", &ticket);
 	tn_json_str(&in, "datagram_key", 64, &key_hex);
-	tn_json_array(&in, "endpoints", 16, &endpoints);
+	tn_json_array(&in, "endpoints", 16, &told);
 	tn_json_u64(&in, "frame_bytes", 4096, 1 << 20, &frame_bytes);
 	if (in.status == TN_OK && (sodium_hex2bin(key, sizeof key, key_hex, strlen(key_hex), NULL, &key_len, NULL) != 0 ||
 				   key_len != sizeof key))
@@ -39,6 +43,12 @@ static tn_status read_ticket(struct cp_peer *p, const json_t *body, struct tn_id
 		snprintf(err, err_bytes, "the peer's ticket answer is malformed: %.100s", in.err);
 		return TN_PATH_PROTOCOL;
 	}
+	tn_status st = cp_address_endpoints(node->config, p->cfg, told, &endpoints, why);
+	if (st != TN_OK) {
+		snprintf(err, err_bytes, "%.159s", why);
+		sodium_memzero(key, sizeof key);
+		return st;
+	}
 	if (!tn_id128_eq(&p->session, &session))
 		p->tx_sequence = 0;
 	p->session = session;
@@ -46,7 +56,7 @@ static tn_status read_ticket(struct cp_peer *p, const json_t *body, struct tn_id
 	memcpy(p->datagram_key, key, sizeof key);
 	sodium_memzero(key, sizeof key);
 	json_decref(p->endpoints);
-	p->endpoints = json_incref((json_t *)(uintptr_t)endpoints);
+	p->endpoints = endpoints;
 	p->frame_bytes = frame_bytes;
 	*session_out = session;
 	return TN_OK;
@@ -60,7 +70,7 @@ static void on_ticket(struct cp_node *node, void *ctx, tn_status status, const c
 		return; /* the answer is for a data plane of ours that is gone */
 	snprintf(p->last_detail, sizeof p->last_detail, "%s", detail);
 	if (status == TN_OK)
-		status = read_ticket(p, body, &session, p->last_detail, sizeof p->last_detail);
+		status = read_ticket(node, p, body, &session, p->last_detail, sizeof p->last_detail);
 	p->last_status = status;
 	if (status == TN_OK) {
 		p->ticket_state = CP_TICKET_HELD;
@@ -75,16 +85,6 @@ static void on_ticket(struct cp_node *node, void *ctx, tn_status status, const c
 	cp_opens_advance(node, p->index, NULL);
 }
 
-/* Where our lanes come from, so that the receiver can bind the ticket: what the config says peers see of us. */
-static json_t *own_addresses(const struct cp_node *node)
-{
-	json_t *a = json_array();
-	unsigned cnt = tn_config_list_cnt(node->config, TN_CFG_TCP_ADVERTISE_ADDRESSES);
-	for (unsigned i = 0; i < cnt; i++)
-		json_array_append_new(a, json_string(tn_config_list_str(node->config, TN_CFG_TCP_ADVERTISE_ADDRESSES, i)));
-	return a;
-}
-
 void cp_ticket_want(struct cp_node *node, struct cp_peer *p, bool stale)
 {
 	if (p->ticket_state == CP_TICKET_ASKING || (p->ticket_state == CP_TICKET_HELD && !stale))
@@ -95,7 +95,7 @@ void cp_ticket_want(struct cp_node *node, struct cp_peer *p, bool stale)
 		return;
 	json_t *body = json_object();
 	tn_json_put_hex128(body, "session", &node->link.session);
-	json_object_set_new(body, "addresses", own_addresses(node));
+	json_object_set_new(body, "addresses", cp_address_own(node->config));
 	if (p->ticket_state == CP_TICKET_HELD)
 		tn_json_put_bool(body, "renew", true);
 	p->ticket_state = CP_TICKET_ASKING;

@@ -83,6 +83,9 @@ static void print_conclusion(const json_t *a)
 	if (stop[0] != '\0')
 		printf("%s%s%s%s\n", tctl_style(stdout, ready ? TCTL_WARN : TCTL_BAD),
 		       ready ? "but new opens fail: " : "but ", stop, tctl_style(stdout, TCTL_PLAIN));
+	if (t != NULL && is(t, "why", "address_refused"))
+		printf("the ticket is good, so this is no matter of keys: over there, add that address to data_addresses of this\n"
+		       "host's entry in peers, or here, let lanes come from an allowed one with transports/tcp/bind_address\n");
 	if (gone[0] != '\0')
 		printf("%sbut %s%s\n", tctl_style(stdout, TCTL_BAD), gone, tctl_style(stdout, TCTL_PLAIN));
 	if (yes(a, "also_segment_here"))
@@ -153,6 +156,10 @@ static void print_peer(const json_t *p, const json_t *dp)
 	printf("%s\n", json_array_size(json_object_get(known, "endpoints")) > 0 ? "" : " none known");
 	if (tctl_u64(known, "lanes_in") > 0)
 		printf("incoming   %s of its lanes are open here\n", tctl_text(known, "lanes_in"));
+	if ((v = json_object_get(known, "refused_in")) != NULL)
+		printf("refused    %s of its lanes, the last one %s ago: its ticket is good, but it came from %s; if that is "
+		       "right, add it to peers/%s/data_addresses here\n",
+		       tctl_text(v, "count"), ms_text(v, "ms_ago"), tctl_text(v, "address"), tctl_text(p, "name"));
 }
 
 static void print_path(const json_t *p)

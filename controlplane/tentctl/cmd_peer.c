@@ -53,6 +53,26 @@ int tctl_cmd_peer_list(struct tctl *t, int argc, char **argv)
 	return TCTL_OK;
 }
 
+static void print_probe(const char *peer, const json_t *answer)
+{
+	const json_t *lanes = json_object_get(answer, "lanes"), *stray = json_object_get(answer, "refused_in");
+	printf("%s answers: control plane in %s\n", peer, us_text(answer, "control_plane_rtt_us"));
+	if (lanes != NULL)
+		printf("lanes there: %s: %s\n", tctl_text(lanes, "transport"), tctl_text(lanes, "detail"));
+	if (stray != NULL)
+		printf("lanes from there: %s came from %s and were refused, the last one %s ago; if that address is right, add it to "
+		       "peers/%s/data_addresses here\n",
+		       tctl_text(stray, "count"), tctl_text(stray, "address"),
+		       tctl_time_text(tctl_u64(stray, "ms_ago") * TN_NS_PER_MS), peer);
+}
+
+/* No lane can get through as both hosts are configured. */
+static bool refused_there(const json_t *answer)
+{
+	const char *why = json_string_value(json_object_get(json_object_get(answer, "lanes"), "why"));
+	return why != NULL && strcmp(why, "address_refused") == 0;
+}
+
 int tctl_cmd_peer_probe(struct tctl *t, int argc, char **argv)
 {
 	json_t *answer, *body;
@@ -68,7 +88,8 @@ int tctl_cmd_peer_probe(struct tctl *t, int argc, char **argv)
 	if (t->json)
 		tctl_print_json(answer);
 	else
-		printf("%s answers: control plane in %s\n", argv[1], us_text(answer, "control_plane_rtt_us"));
+		print_probe(argv[1], answer);
+	int exit_code = refused_there(answer) ? TCTL_FAILED : TCTL_OK;
 	json_decref(answer);
-	return TCTL_OK;
+	return exit_code;
 }

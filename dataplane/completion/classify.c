@@ -20,7 +20,7 @@ static enum class classify_status(tn_status s)
 		return CLASS_LOAD;
 	case TN_STALE:
 		return CLASS_REMOTE;
-	case TN_PEER_STALE: case TN_PEER_DENIED:
+	case TN_PEER_STALE: case TN_PEER_DENIED: case TN_PEER_ADDRESS:
 		return CLASS_PEER;
 	default:
 		return CLASS_TERMINAL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Owner of the lane listener and of connections before a worker has them. Order of judgement: form, version,
- * receiver session, ticket (with peer, incarnation, address), draining, fence, room. Refusals carry no session.
+ * receiver session, ticket (with peer and incarnation), address, draining, fence, room. Refusals carry no session.
  * Control thread. */
 #include "dataplane/ingress/greet.h"
 
@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/hook.h"
+#include "common/log.h"
 #include "dataplane/control.h"
 
 #define HELLO_NS UINT64_C(2000000000)
@@ -159,11 +160,23 @@ bool dp_greet_endpoint(const struct dp_greet *g, uint32_t i, char out[static TN_
 	if (tn_addr_parse(tn_config_list_str(cfg, TN_CFG_TCP_ADVERTISE_ADDRESSES, i), tn_addr_port(&g->bound), &addr, why) !=
 	    TN_OK)
 		return false;
+	tn_addr_set_zone(&addr, 0); /* it would mean nothing on another host */
 	(void)tn_addr_format(&addr, out);
 	return true;
 }
 
 /* ---- judgement ---- */
+
+/* Only for who holds a good ticket: it may know how it looks from here. */
+static void seen_put(const struct tn_addr *from, uint8_t out[static 16])
+{
+	if (from->ss.ss_family == AF_INET6) {
+		memcpy(out, &((const struct sockaddr_in6 *)(const void *)&from->ss)->sin6_addr, 16);
+		return;
+	}
+	out[10] = out[11] = 0xff;
+	memcpy(out + 12, &((const struct sockaddr_in *)(const void *)&from->ss)->sin_addr, 4);
+}
 
 static void refuse(struct greet *w, enum dp_hello_status why)
 {
@@ -172,6 +185,8 @@ static void refuse(struct greet *w, enum dp_hello_status why)
 		.frame_bytes = DP_FRAME_BYTES_MIN };
 	uint8_t bytes[DP_HELLO_ANSWER_BYTES];
 
+	if (why == DP_HELLO_ADDRESS)
+		seen_put(&w->from, answer.seen);
 	dp_hello_answer_encode(&answer, bytes);
 	/* 64 bytes into a fresh socket's buffer: it either takes them or is gone. */
 	(void)!send(w->source.fd, bytes, sizeof bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -200,6 +215,25 @@ static bool room_for(const struct dp_control *ctl, const struct dp_peer_slot *sl
 {
 	return tn_load_relaxed32(&slot->conn_cnt) < tn_config_u64(ctl->config, TN_CFG_TCP_MAX_CONNECTIONS_PER_PEER) &&
 	       connections(ctl) < tn_config_u64(ctl->config, TN_CFG_TCP_MAX_CONNECTIONS);
+}
+
+/* Right in everything but where it comes from: a matter of configuration, so both operators are told. */
+static void refuse_stray(struct greet *w, const struct dp_ticket *ticket, struct dp_peer_slot *slot)
+{
+	char from[TN_ADDR_TEXT], one[TN_ADDR_NET_TEXT], bound[DP_TICKET_ADDRS_MAX * (TN_ADDR_NET_TEXT + 2)] = "";
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < ticket->addr_cnt; i++)
+		used += (size_t)snprintf(bound + used, sizeof bound - used, "%s%s", i > 0 ? ", " : "",
+		                         tn_addr_net_format(&ticket->addrs[i], one));
+	tn_log_warn("greet", "a lane of peer %s was refused: its ticket is good, but it comes from %s and may come from %s only; "
+	            "set peers/%s/data_addresses here, or transports/tcp/bind_address on that host", slot->name,
+	            tn_addr_format_host(&w->from, from), bound, slot->name);
+	slot->stray = w->from;
+	slot->stray_cnt++;
+	slot->stray_ns = w->ctl->loop.now_ns;
+	count_error(w->ctl, DP_FRAME_BAD_ADDRESS);
+	refuse(w, DP_HELLO_ADDRESS);
 }
 
 /* All lanes of one path (sender incarnation, sender worker) are served by one worker. */
@@ -286,6 +320,7 @@ static void greet_judge(struct greet *w)
 	const struct dp_hello *h = &w->hello;
 	const struct dp_ticket *ticket;
 	struct dp_peer_slot *slot;
+	bool from_ok;
 
 	if (dp_hello_version_choose(h) == 0) {
 		refuse(w, DP_HELLO_NO_VERSION);
@@ -295,11 +330,16 @@ static void greet_judge(struct greet *w)
 		refuse(w, DP_HELLO_SESSION);
 		return;
 	}
-	ticket = dp_tickets_match(&ctl->greet.tickets, &h->ticket, &h->sender, &h->sender_session, &w->from);
+	ticket = dp_tickets_match(&ctl->greet.tickets, &h->ticket, &h->sender, &h->sender_session, &w->from,
+	                          &from_ok);
 	slot = ticket != NULL ? dp_peers_at(&ctl->peers, ticket->peer_index) : NULL;
 	if (slot == NULL) {
 		count_error(ctl, DP_FRAME_BAD_TICKET);
 		refuse(w, DP_HELLO_NO_TICKET);
+		return;
+	}
+	if (!from_ok) {
+		refuse_stray(w, ticket, slot);
 		return;
 	}
 	if (ctl->draining) {

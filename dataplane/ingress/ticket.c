@@ -100,14 +100,14 @@ void dp_tickets_revoke_older(struct dp_tickets *t, uint32_t peer_index, const st
 static bool from_allowed(const struct dp_ticket *e, const struct tn_addr *from)
 {
 	for (uint32_t i = 0; i < e->addr_cnt; i++)
-		if (tn_addr_host_eq(&e->addrs[i], from))
+		if (tn_addr_net_has(&e->addrs[i], from))
 			return true;
 	return false;
 }
 
 const struct dp_ticket *dp_tickets_match(const struct dp_tickets *t, const struct tn_id128 *ticket,
                                          const struct tn_peer_id *peer, const struct tn_id128 *session,
-                                         const struct tn_addr *from)
+                                         const struct tn_addr *from, bool *from_ok_out)
 {
 	const struct dp_ticket *found = NULL;
 
@@ -116,8 +116,10 @@ const struct dp_ticket *dp_tickets_match(const struct dp_tickets *t, const struc
 		bool equal = tn_id128_eq_secret(&e->ticket, ticket);
 		found = equal && entry_used(e) ? e : found;
 	}
+	*from_ok_out = false;
 	/* Only who holds the ticket comes this far. */
 	if (found == NULL || !tn_peer_id_eq(&found->peer, peer) || !tn_id128_eq(&found->session, session))
 		return NULL;
-	return from_allowed(found, from) ? found : NULL;
+	*from_ok_out = from_allowed(found, from);
+	return found;
 }

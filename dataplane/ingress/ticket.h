@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Tickets that admit lanes into this data plane: installed by the control plane for (a peer's incarnation -> this
- * incarnation), bound to addresses, reusable, revoked as a whole. Pure table; control thread. */
+ * incarnation), bound to sets of addresses, reusable, revoked as a whole. Pure table; control thread. */
 #ifndef DP_INGRESS_TICKET_H
 #define DP_INGRESS_TICKET_H
 
-#include "common/addr.h"
+#include "common/addr_net.h"
 #include "common/ids.h"
 
 #define DP_TICKETS_MAX 2048u
 #define DP_TICKETS_PER_PEER 8u
-#define DP_TICKET_ADDRS_MAX 8u
+#define DP_TICKET_ADDRS_MAX 12u
 
 struct dp_ticket {
 	struct tn_id128 ticket;     /* secret; zero = free entry */
@@ -18,7 +18,7 @@ struct dp_ticket {
 	uint32_t peer_index;
 	uint32_t addr_cnt;
 	uint64_t order;             /* of installation; a later one displaces the oldest of its peer */
-	struct tn_addr addrs[DP_TICKET_ADDRS_MAX]; /* hosts; ports mean nothing */
+	struct tn_addr_net addrs[DP_TICKET_ADDRS_MAX]; /* where its lanes may come from */
 };
 
 struct dp_tickets {
@@ -36,9 +36,10 @@ tn_status dp_tickets_install(struct dp_tickets *t, const struct dp_ticket *ticke
 uint32_t dp_tickets_revoke(struct dp_tickets *t, uint32_t peer_index);
 /* All of this peer but those of one incarnation. */
 void dp_tickets_revoke_older(struct dp_tickets *t, uint32_t peer_index, const struct tn_id128 *keep_session);
-/* The entry that admits this lane, or NULL. Takes the same time whichever entry matches, or none. */
+/* The entry of this ticket, peer and session, or NULL. Takes the same time whichever entry matches, or none. The lane is
+ * admitted only when *from_ok_out: `from` is an address that the ticket is bound to. */
 const struct dp_ticket *dp_tickets_match(const struct dp_tickets *t, const struct tn_id128 *ticket,
                                          const struct tn_peer_id *peer, const struct tn_id128 *session,
-                                         const struct tn_addr *from);
+                                         const struct tn_addr *from, bool *from_ok_out);
 
 #endif

@@ -2,6 +2,7 @@
  * "explain": which transports would carry a request to a peer or to this host, in which order, and for each other one
  * why not; what each worker knows of its paths. Nothing is tried and no secret is told. Control thread. */
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -65,12 +66,28 @@ static bool in_order(const struct inquiry *q, unsigned kind)
 
 struct verdict { const char *why; char detail[DETAIL_MAX]; bool serves; };
 
+/* Lanes are refused for where they come from. Who is told this holds a good ticket of that peer. */
+static void judge_stray(const uint8_t seen[static 16], struct verdict *v)
+{
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6 };
+	char text[TN_ADDR_TEXT] = "another address";
+	struct tn_addr a;
+
+	memcpy(&in6.sin6_addr, seen, sizeof in6.sin6_addr);
+	if (tn_addr_from_sockaddr((const struct sockaddr *)&in6, sizeof in6, &a) == TN_OK && !tn_addr_is_any(&a))
+		(void)tn_addr_format_host(&a, text);
+	v->why = "address_refused";
+	(void)snprintf(v->detail, sizeof v->detail,
+	               "lanes come from %.48s, not allowed there: set data_addresses there or bind_address here", text);
+}
+
 /* What the paths of all workers come to. */
 static void judge_paths(const struct inquiry *q, unsigned kind, struct verdict *v)
 {
 	uint64_t now_ns = q->ctl->loop.now_ns, next_ns = UINT64_MAX;
 	uint32_t lanes = 0, opening = 0, holding = 0, failing = 0, workers = 0;
 	tn_status why = TN_OK;
+	uint8_t seen[16] = { 0 };
 
 	for (uint32_t w = 0; w < q->ctl->crew.cnt; w++) {
 		struct dp_path_info p;
@@ -82,6 +99,8 @@ static void judge_paths(const struct inquiry *q, unsigned kind, struct verdict *
 		holding += p.hold;
 		failing += p.fail_cnt > 0 && p.lanes == 0;
 		why = p.why != TN_OK ? p.why : why;
+		if (p.why == TN_PEER_ADDRESS)
+			memcpy(seen, p.seen, sizeof seen);
 		if (p.lanes == 0 && p.next_try_ns > now_ns)
 			next_ns = TN_MIN(next_ns, p.next_try_ns);
 	}
@@ -89,6 +108,8 @@ static void judge_paths(const struct inquiry *q, unsigned kind, struct verdict *
 	if (lanes > 0) {
 		v->why = "ready";
 		(void)snprintf(v->detail, sizeof v->detail, "%u lanes are up", lanes);
+	} else if (why == TN_PEER_ADDRESS) {
+		judge_stray(seen, v);
 	} else if (holding > 0) {
 		v->why = "waits_for_peer";
 		(void)snprintf(v->detail, sizeof v->detail,
@@ -256,6 +277,14 @@ static json_t *peer_json(const struct inquiry *q)
 	if (slot != NULL) {
 		(void)tn_json_put_bool(j, "refreshing", slot->refreshing);
 		(void)tn_json_put_u64(j, "lanes_in", tn_load_relaxed32(&slot->conn_cnt));
+	}
+	if (slot != NULL && slot->stray_cnt > 0) { /* lanes of it that were refused here for where they came from */
+		char text[TN_ADDR_TEXT];
+		json_t *stray = json_object();
+		(void)tn_json_put_str(stray, "address", tn_addr_format_host(&slot->stray, text));
+		(void)tn_json_put_u64(stray, "count", slot->stray_cnt);
+		(void)tn_json_put_u64(stray, "ms_ago", (q->ctl->loop.now_ns - slot->stray_ns) / TN_NS_PER_MS);
+		json_object_set_new(j, "refused_in", stray);
 	}
 	return j;
 }

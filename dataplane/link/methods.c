@@ -32,14 +32,12 @@ static void addresses_read(struct question *q, const json_t *list, struct dp_tic
 	json_array_foreach(list, i, a) {
 		char why[TN_ERR_TEXT];
 		if (!json_is_string(a) || t->addr_cnt == DP_TICKET_ADDRS_MAX ||
-		    tn_addr_parse(json_string_value(a), 0, &t->addrs[t->addr_cnt], why) != TN_OK) {
-			(void)tn_json_refuse(&q->in, "addresses", "is not a list of at most %u numeric addresses",
+		    tn_addr_net_parse(json_string_value(a), &t->addrs[t->addr_cnt], why) != TN_OK) {
+			(void)tn_json_refuse(&q->in, "addresses", "is not a list of at most %u numeric addresses or prefixes",
 			                     DP_TICKET_ADDRS_MAX);
 			return;
 		}
-		/* In the form in which accept(2) will show it: a dual-stack control socket says ::ffff:192.0.2.7. */
-		struct tn_addr *addr = &t->addrs[t->addr_cnt++];
-		(void)tn_addr_from_sockaddr((const struct sockaddr *)&addr->ss, addr->len, addr);
+		t->addr_cnt++;
 	}
 }
 

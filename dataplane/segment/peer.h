@@ -5,6 +5,7 @@
 #ifndef DP_SEGMENT_PEER_H
 #define DP_SEGMENT_PEER_H
 
+#include "common/addr.h"
 #include "common/atomic.h"
 #include "dataplane/crew.h"
 #include "dataplane/link/call.h"
@@ -32,6 +33,9 @@ struct dp_peer_slot {
 	struct tn_id128 incoming;      /* incarnation that may have lanes here; zero = none yet */
 	struct tn_id128 fencing;       /* incarnation that waits for the older one's lanes to be closed; zero = none */
 	struct dp_flight fence;
+	/* The last lane that came with a good ticket but from an address that it is not bound to; cnt 0 = none. */
+	struct tn_addr stray;
+	uint64_t stray_cnt, stray_ns;
 };
 
 struct dp_peers {

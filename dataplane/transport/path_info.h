@@ -15,6 +15,7 @@ struct dp_path_info {
 	uint32_t lanes, opening;     /* data lanes that are ready; all lanes on their way */
 	bool control;                /* the control lane is ready */
 	bool hold;                   /* no connection before a newer session or ticket is there */
+	uint8_t seen[16];            /* why PEER_ADDRESS: where our lanes come from as the peer sees it, IPv4 as mapped */
 	tn_status why;               /* of the last refusal or broken round; OK = none yet */
 	uint32_t fail_cnt;           /* connections that failed in a row */
 	uint64_t next_try_ns;        /* no new connection before */

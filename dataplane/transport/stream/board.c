@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The board of a path: words about it that the control thread may read at any time, written by the worker at the edges
  * of connections (never per operation). Each word is true by itself; together they may be one edge apart. */
+#include <string.h>
+
 #include "dataplane/transport/path_info.h"
 #include "dataplane/transport/stream/stream.h"
 
@@ -23,6 +25,14 @@ void dp_path_board_outcome(struct dp_path *p, uint32_t endpoint, tn_status statu
 	endpoint %= DP_ENDPOINTS_MAX;
 	tn_store_relaxed64(&b->endpoint_result[endpoint], (uint64_t)(uint32_t)status << 32 | (uint32_t)os_error);
 	tn_store_relaxed64(&b->endpoint_ns[endpoint], dp_stream_now(p->stream));
+}
+
+void dp_path_board_seen(struct dp_path *p, const uint8_t seen[static 16])
+{
+	uint64_t half[2];
+	memcpy(half, seen, sizeof half);
+	tn_store_relaxed64(&p->board.seen[0], half[0]);
+	tn_store_relaxed64(&p->board.seen[1], half[1]);
 }
 
 void dp_path_board_clear(struct dp_path *p)
@@ -53,6 +63,8 @@ void dp_stream_path_info(const struct dp_transport *t, uint32_t peer_index, stru
 	out->fail_cnt = tn_load_relaxed32(&b->fail_cnt);
 	out->next_try_ns = tn_load_relaxed64(&b->next_try_ns);
 	out->since_ns = tn_load_relaxed64(&b->since_ns);
+	uint64_t half[2] = { tn_load_relaxed64(&b->seen[0]), tn_load_relaxed64(&b->seen[1]) };
+	memcpy(out->seen, half, sizeof half);
 	for (uint32_t i = 0; i < DP_ENDPOINTS_MAX; i++) {
 		uint64_t result = tn_load_relaxed64(&b->endpoint_result[i]);
 		out->endpoints[i].tried_ns = tn_load_relaxed64(&b->endpoint_ns[i]);

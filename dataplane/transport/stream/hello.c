@@ -8,7 +8,8 @@
 #define HELLO_MAGIC 0x544e5448u  /* "TNTH" */
 #define ANSWER_MAGIC 0x544e5441u /* "TNTA" */
 #define HELLO_TAIL 108u
-#define ANSWER_TAIL 40u
+#define ANSWER_SEEN 40u
+#define ANSWER_TAIL 56u
 
 static bool frame_bytes_valid(uint32_t v) { return v >= DP_FRAME_BYTES_MIN && v <= DP_FRAME_BYTES_MAX; }
 
@@ -40,6 +41,7 @@ void dp_hello_answer_encode(const struct dp_hello_answer *answer, uint8_t out[st
 	tn_wr_bytes(&w, answer->session.b, sizeof answer->session.b);
 	tn_wr_u32(&w, answer->frame_bytes);
 	tn_wr_u32(&w, answer->path_epoch);
+	tn_wr_bytes(&w, answer->seen, sizeof answer->seen);
 	tn_wr_zero(&w, DP_HELLO_ANSWER_BYTES - ANSWER_TAIL);
 }
 
@@ -89,13 +91,15 @@ enum dp_frame_error dp_hello_answer_decode(const uint8_t *buf, size_t len, struc
 	tn_rd_bytes(&r, a.session.b, sizeof a.session.b);
 	a.frame_bytes = tn_rd_u32(&r);
 	a.path_epoch = tn_rd_u32(&r);
+	tn_rd_bytes(&r, a.seen, sizeof a.seen);
 	if (a.status >= DP_HELLO_STATUS_CNT)
 		return DP_FRAME_BAD_STATUS;
 	if (a.status == DP_HELLO_ACCEPTED && a.version != DP_FRAME_VERSION)
 		return DP_FRAME_BAD_VERSION;
 	if (a.status == DP_HELLO_ACCEPTED && !frame_bytes_valid(a.frame_bytes))
 		return DP_FRAME_BAD_LENGTH;
-	if (!tn_all_zero(buf + ANSWER_TAIL, DP_HELLO_ANSWER_BYTES - ANSWER_TAIL))
+	uint32_t zero_from = a.status == DP_HELLO_ADDRESS ? ANSWER_TAIL : ANSWER_SEEN;
+	if (!tn_all_zero(buf + zero_from, DP_HELLO_ANSWER_BYTES - zero_from))
 		return DP_FRAME_BAD_RESERVED;
 	*out = a;
 	return DP_FRAME_OK;

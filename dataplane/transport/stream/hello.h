@@ -37,11 +37,12 @@ struct dp_hello {
 enum dp_hello_status {
 	DP_HELLO_ACCEPTED = 0,
 	DP_HELLO_NO_VERSION = 1,
-	DP_HELLO_NO_TICKET = 2, /* unknown, revoked, of another peer, from a wrong address */
+	DP_HELLO_NO_TICKET = 2, /* unknown, revoked, of another peer */
 	DP_HELLO_SESSION = 3,   /* receiver_session is not ours */
 	DP_HELLO_TOO_MANY = 4,
 	DP_HELLO_DRAINING = 5,
 	DP_HELLO_OLD_EPOCH = 6, /* a lane with a higher epoch of this path was accepted before */
+	DP_HELLO_ADDRESS = 7,   /* the ticket is good, but the lane comes from an address that it is not bound to */
 	DP_HELLO_STATUS_CNT
 };
 
@@ -52,6 +53,7 @@ struct dp_hello_answer {
 	struct tn_id128 session;   /* receiver's; zero in refusals: a stranger learns nothing */
 	uint32_t frame_bytes;      /* the server's largest */
 	uint32_t path_epoch;       /* accepted */
+	uint8_t seen[16];          /* DP_HELLO_ADDRESS: where the lane came from, IPv4 as ::ffff:a.b.c.d; else zero */
 };
 
 /* Never fail. */
@@ -62,7 +64,8 @@ void dp_hello_answer_encode(const struct dp_hello_answer *answer, uint8_t out[st
  * BAD_TICKET), frame size (BAD_LENGTH), zero tail (BAD_RESERVED). Anything but OK: close without an answer. *out is
  * written only when OK; its not-on-the-wire members are zeroed. */
 enum dp_frame_error dp_hello_decode(const uint8_t *buf, size_t len, struct dp_hello *out);
-/* Check order: size, magic, status, version (when accepted), frame size (when accepted), zero tail. */
+/* Check order: size, magic, status, version (when accepted), frame size (when accepted), zero tail and, but for
+ * DP_HELLO_ADDRESS, zero address. */
 enum dp_frame_error dp_hello_answer_decode(const uint8_t *buf, size_t len, struct dp_hello_answer *out);
 
 /* The version both can speak, or 0: answer DP_HELLO_NO_VERSION. */

@@ -96,8 +96,11 @@ static void connect_failed(struct dp_path *p, tn_status status)
 	} else {
 		p->round = 0;
 		p->next_try_ns = now + backoff(s, p->fail_cnt, BACKOFF_MIN_NS, BACKOFF_MAX_NS);
-		if (!p->hold && status != TN_PATH_PROTOCOL) /* it may have moved: a restarted peer listens elsewhere */
+		if (p->stray) /* every address was tried: the next ticket may be bound to others */
+			ask_refresh(p, TN_PEER_ADDRESS, true);
+		else if (!p->hold && status != TN_PATH_PROTOCOL) /* it may have moved: a restarted peer listens elsewhere */
 			ask_refresh(p, TN_PATH_DOWN, false);
+		p->stray = false;
 	}
 	dp_path_dirty(p);
 	dp_path_board(p);
@@ -187,14 +190,19 @@ void dp_path_connected(struct dp_lane *l)
 	dp_lane_move(l, DP_LANE_HELLO_SENT);
 }
 
-static void refused(struct dp_lane *l, uint16_t status)
+static void refused(struct dp_lane *l, const struct dp_hello_answer *a)
 {
 	struct dp_path *p = l->path;
 	tn_status why = TN_PEER_DOWN;
-	switch (status) {
+	switch (a->status) {
 	case DP_HELLO_NO_VERSION: why = TN_PATH_PROTOCOL; break;
 	case DP_HELLO_NO_TICKET: why = TN_PEER_DENIED; break;
 	case DP_HELLO_SESSION: why = TN_PEER_STALE; break;
+	case DP_HELLO_ADDRESS:
+		why = TN_PEER_ADDRESS;
+		p->stray = true;
+		dp_path_board_seen(p, a->seen);
+		break;
 	case DP_HELLO_OLD_EPOCH: p->epoch++; break;
 	default: break; /* too many, draining: later */
 	}
@@ -214,7 +222,7 @@ enum dp_frame_error dp_path_answer(struct dp_lane *l, const uint8_t *bytes)
 	if (e != DP_FRAME_OK)
 		return e;
 	if (a.status != DP_HELLO_ACCEPTED) {
-		refused(l, a.status);
+		refused(l, &a);
 		return DP_FRAME_OK;
 	}
 	if (!tn_id128_eq(&a.session, &p->session) || a.path_epoch != l->epoch)
@@ -227,6 +235,7 @@ enum dp_frame_error dp_path_answer(struct dp_lane *l, const uint8_t *bytes)
 	dp_account_event(s, TN_OP_WRITE, TN_STREAM_EVENT_CONNECT_OK);
 	p->opening_cnt--;
 	p->round = 0;
+	p->stray = false;
 	p->refresh_cnt = 0;
 	p->refresh_why = TN_PATH_DOWN;
 	if (!l->control) {
@@ -326,8 +335,11 @@ void dp_stream_peer_set(struct dp_transport *t, const struct dp_peer *peer)
 		return;
 	uint32_t cnt = TN_MIN(peer->endpoint_cnt, DP_ENDPOINTS_MAX);
 	bool restarted = !tn_id128_eq(&p->session, &peer->session);
-	bool news = restarted || !tn_id128_eq(&p->ticket, &peer->ticket) || cnt != p->endpoint_cnt ||
-	            memcmp(p->endpoints, peer->endpoints, cnt * sizeof p->endpoints[0]) != 0;
+	bool moved = restarted || cnt != p->endpoint_cnt ||
+	             memcmp(p->endpoints, peer->endpoints, cnt * sizeof p->endpoints[0]) != 0;
+	/* A refusal for where we come from outlives a new ticket, which is bound by the same configuration: it stays on the
+	 * board, and the pace stays slow, until a lane is accepted. */
+	bool news = moved || (!tn_id128_eq(&p->ticket, &peer->ticket) && p->refresh_why != TN_PEER_ADDRESS);
 	if (restarted && (p->open_cnt > 0 || p->control != NULL))
 		break_path(p, TN_PATH_DOWN);
 	p->session = peer->session;

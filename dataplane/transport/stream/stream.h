@@ -60,6 +60,7 @@ struct dp_path_board {
 	tn_a32 known, lanes, opening, control, hold, why, fail_cnt;
 	tn_a64 next_try_ns, since_ns;
 	tn_a64 endpoint_ns[DP_ENDPOINTS_MAX], endpoint_result[DP_ENDPOINTS_MAX]; /* result: status (32) | errno (32) */
+	tn_a64 seen[2]; /* struct dp_hello_answer.seen of the last such refusal, as it lies in memory */
 };
 
 /* Connections to one peer. */
@@ -91,7 +92,8 @@ struct dp_path {
 	bool hold;                                /* no connection before its answer */
 	uint32_t refresh_cnt;
 	uint64_t refresh_ns;                      /* not asked again before */
-	tn_status refresh_why;                    /* PEER_DENIED, PEER_STALE, PATH_DOWN */
+	tn_status refresh_why;                    /* PEER_DENIED, PEER_ADDRESS, PEER_STALE, PATH_DOWN */
+	bool stray;                               /* in this round an address refused us for where we come from */
 	struct dp_path_board board;
 	/* control lane */
 	uint32_t small_head, small_next, small_tail;
@@ -202,6 +204,7 @@ enum dp_frame_error dp_path_answer(struct dp_lane *l, const uint8_t *bytes);    
 /* ---- board.c: what people may know of a path ---- */
 void dp_path_board(struct dp_path *p);       /* it changed */
 void dp_path_board_outcome(struct dp_path *p, uint32_t endpoint, tn_status status, int os_error);
+void dp_path_board_seen(struct dp_path *p, const uint8_t seen[static 16]);
 void dp_path_board_clear(struct dp_path *p); /* other endpoints */
 void dp_path_board_since(struct dp_path *p); /* it went up or down */
 void dp_stream_path_info(const struct dp_transport *t, uint32_t peer_index, struct dp_path_info *out);

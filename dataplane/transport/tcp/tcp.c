@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/addr.h"
 #include "common/clock.h"
 #include "common/config.h"
 #include "dataplane/transport/stream/stream.h"
@@ -22,6 +23,7 @@ struct tcp_provider {
 	char congestion[16];
 	int send_bytes, recv_bytes; /* 0: the kernel tunes */
 	unsigned user_timeout_ms;
+	struct tn_addr source; /* of our connections where it reaches, port 0; a wildcard: the kernel chooses */
 };
 
 static tn_status status_of(int err)
@@ -89,6 +91,11 @@ static tn_status tcp_open(struct dp_worker *w, void **provider_out)
 	p->send_bytes = (int)tn_config_u64(c, TN_CFG_TCP_SEND_BUFFER_BYTES);
 	p->recv_bytes = (int)tn_config_u64(c, TN_CFG_TCP_RECV_BUFFER_BYTES);
 	p->user_timeout_ms = (unsigned)tn_config_u64(c, TN_CFG_TCP_PROGRESS_TIMEOUT_MS);
+	char why[TN_ERR_TEXT];
+	if (tn_addr_parse(tn_config_str(c, TN_CFG_TCP_BIND_ADDRESS), 0, &p->source, why) != TN_OK) {
+		tcp_shut(p); /* the interface of its zone is gone */
+		return TN_CONFIG;
+	}
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -114,6 +121,17 @@ static tn_status watch(struct dp_bytes *b, int fd)
 	return st;
 }
 
+/* The receiver binds our ticket to addresses, and which one the kernel would choose is for the routes to say: ours is
+ * the one that peers are told. The port is left to connect(2), which has more of them to choose from. */
+static bool bind_source(const struct tcp_provider *p, int fd, const struct sockaddr_storage *to, socklen_t len)
+{
+	struct tn_addr dest = { .ss = *to, .len = len };
+	if (!tn_addr_may_reach(&p->source, &dest))
+		return true;
+	(void)set_int(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+	return bind(fd, (const struct sockaddr *)&p->source.ss, p->source.len) == 0;
+}
+
 static tn_status tcp_connect(void *provider, struct dp_bytes *b, const struct sockaddr_storage *to, bool control)
 {
 	socklen_t len = to->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
@@ -122,7 +140,7 @@ static tn_status tcp_connect(void *provider, struct dp_bytes *b, const struct so
 		b->os_error = errno;
 		return TN_PATH_DOWN;
 	}
-	if (!set_options(provider, fd, to->ss_family, control) ||
+	if (!set_options(provider, fd, to->ss_family, control) || !bind_source(provider, fd, to, len) ||
 	    (connect(fd, (const struct sockaddr *)to, len) != 0 && errno != EINPROGRESS)) {
 		tn_status st = failed(b, errno);
 		close(fd);

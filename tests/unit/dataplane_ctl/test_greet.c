@@ -40,7 +40,7 @@ static void install(uint8_t ticket, uint8_t session, const char *address)
 
 	memset(&t.ticket, ticket, sizeof t.ticket);
 	memset(&t.session, session, sizeof t.session);
-	CU_ASSERT_EQUAL(tn_addr_parse(address, 0, &t.addrs[0], err), TN_OK);
+	CU_ASSERT_EQUAL(tn_addr_net_parse(address, &t.addrs[0], err), TN_OK);
 	CU_ASSERT_EQUAL(dp_tickets_install(&b.ctl.greet.tickets, &t), TN_OK);
 }
 
@@ -135,11 +135,55 @@ static void strangers_learn_nothing(void)
 	h = hello_of(1, 10);
 	h.version_min = h.version_max = 9;
 	CU_ASSERT_EQUAL(answer_to(&h), DP_HELLO_NO_VERSION);
-	install(3, 10, "127.0.0.9");
-	h = hello_of(3, 10);
-	CU_ASSERT_EQUAL(answer_to(&h), DP_HELLO_NO_TICKET); /* from another address than it is bound to */
 	CU_ASSERT_EQUAL(adopted(), 0);
 	CU_ASSERT_EQUAL(b.ctl.greet.pending_cnt, 0);
+	bench_stop(&b);
+}
+
+static uint64_t refused_for(enum dp_frame_error e)
+{
+	struct tn_counter_at at = TN_C3(HP_TCP_PROTOCOL_ERRORS_TOTAL, TN_STREAM_TCP, TN_SIDE_SERVER, (unsigned)e - 1);
+
+	return tn_load_relaxed64(&b.ctl.metrics.cells[at.cell]);
+}
+
+/* Good ticket, wrong address: a refusal of its own, which says where the lane came from; a stranger gets no such thing. */
+static void a_stray_lane_is_told_where_it_comes_from(void)
+{
+	static const uint8_t from[16] = { [10] = 0xff, 0xff, 127, 0, 0, 1 }, none[16];
+	struct dp_hello h;
+	struct dp_hello_answer a;
+	uint8_t bytes[DP_HELLO_ANSWER_BYTES];
+
+	start(NULL);
+	install(3, 10, "127.0.0.9");
+	h = hello_of(3, 10);
+	for (int i = 0; i < 2; i++) {
+		int fd = knock();
+		ssize_t n = -1;
+		h.ticket.b[0] ^= i == 0 ? 0 : 1;
+		say(fd, &h);
+		CU_ASSERT_TRUE(turn_until(&b, (n = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT)) >= 0));
+		CU_ASSERT_EQUAL_FATAL(dp_hello_answer_decode(bytes, (size_t)n, &a), DP_FRAME_OK);
+		CU_ASSERT_EQUAL(a.status, i == 0 ? DP_HELLO_ADDRESS : DP_HELLO_NO_TICKET);
+		CU_ASSERT_EQUAL(memcmp(a.seen, i == 0 ? from : none, sizeof a.seen), 0);
+		CU_ASSERT_TRUE(tn_id128_is_zero(&a.session));
+		close(fd);
+	}
+	CU_ASSERT_EQUAL(slot->stray_cnt, 1);
+	CU_ASSERT_TRUE(tn_addr_is_loopback(&slot->stray));
+	if (TENT_METRICS) {
+		CU_ASSERT_EQUAL(refused_for(DP_FRAME_BAD_ADDRESS), 1);
+		CU_ASSERT_EQUAL(refused_for(DP_FRAME_BAD_TICKET), 1);
+	}
+	CU_ASSERT_EQUAL(adopted(), 0);
+	install(4, 10, "127.0.0.0/8");
+	h = hello_of(4, 10);
+	int fd = knock();
+	say(fd, &h);
+	CU_ASSERT_TRUE(turn_until(&b, adopted() == 1));
+	close(fd);
+	lanes_end();
 	bench_stop(&b);
 }
 
@@ -393,6 +437,7 @@ static void ipv6_too(void)
 
 TN_TEST_MAIN("greet", { "strangers learn nothing", strangers_learn_nothing },
              { "waiters for a fence are bounded", waiters_for_a_fence_are_bounded },
+             { "a stray lane is told where it comes from", a_stray_lane_is_told_where_it_comes_from },
              { "a ticket admits, after the fence", a_ticket_admits_after_the_fence },
              { "a new incarnation displaces the old one", a_new_incarnation_displaces_the_old_one },
              { "connections are bounded", connections_are_bounded },

@@ -443,7 +443,7 @@ static void tickets_and_questions_of_the_control_plane(void)
 	                                      "\"::ffff:192.0.2.7\"]}"), TN_OK);
 	CU_ASSERT_EQUAL(b.ctl.greet.tickets.used_end, 1);
 	CU_ASSERT_EQUAL(b.ctl.greet.tickets.entries[0].addr_cnt, 3);
-	CU_ASSERT_EQUAL(b.ctl.greet.tickets.entries[0].addrs[2].ss.ss_family, AF_INET); /* as accept(2) shows its lanes */
+	CU_ASSERT_EQUAL(b.ctl.greet.tickets.entries[0].addrs[2].addr.ss.ss_family, AF_INET); /* as accept(2) shows its lanes */
 	CU_ASSERT_EQUAL(ask("install_ticket", "{\"ticket\":\"" TICKET "\",\"peer\":\"b\",\"peer_id\":\"" PEER_ID
 	                                      "\",\"session\":\"" SESSION "\",\"addresses\":[]}"), TN_INVALID);
 	CU_ASSERT_EQUAL(ask("install_ticket", "{\"ticket\":\"xx\"}"), TN_INVALID);
@@ -607,6 +607,14 @@ static void explained(void)
 	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(address, "meaning")), "Connection refused");
 	fake_path = (struct dp_path_info){ .known = true, .why = TN_PEER_DENIED, .hold = true };
 	explain("{\"peer\":\"b\"}", "use", "waits_for_peer");
+	fake_path = (struct dp_path_info){ .known = true, .why = TN_PEER_ADDRESS, .fail_cnt = 1,
+	                                   .seen = { [10] = 0xff, 0xff, 203, 0, 113, 9 } };
+	explain("{\"peer\":\"b\"}", "use", "address_refused");
+	const char *detail = json_string_value(json_object_get(
+	    json_array_get(json_object_get(in.body, "transports"), 0), "detail"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(detail, "203.0.113.9"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(detail, "data_addresses"));
+	CU_ASSERT_PTR_NULL(strstr(detail, "key"));
 	tn_store_relaxed32(&shr_tele_worker(&b.tele, 1)->transports_up, 0);
 	explain("{\"peer\":\"b\"}", "no", "unusable");
 	char *told = json_dumps(in.body, 0);

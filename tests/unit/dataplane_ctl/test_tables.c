@@ -97,7 +97,7 @@ static struct dp_ticket ticket_of(uint8_t n, uint32_t peer_index, uint8_t sessio
 	memset(&t.peer, 100 + (int)peer_index, sizeof t.peer);
 	memset(&t.session, session, sizeof t.session);
 	t.peer_index = peer_index;
-	if (address != NULL && tn_addr_parse(address, 0, &t.addrs[0], err) == TN_OK)
+	if (address != NULL && tn_addr_net_parse(address, &t.addrs[0], err) == TN_OK)
 		t.addr_cnt = 1;
 	return t;
 }
@@ -107,8 +107,10 @@ static bool admits(const struct dp_tickets *t, const struct dp_ticket *k, const 
 	char err[TN_ERR_TEXT];
 	struct tn_addr addr;
 
+	bool from_ok;
+
 	return tn_addr_parse(from, 5555, &addr, err) == TN_OK &&
-	       dp_tickets_match(t, &k->ticket, &k->peer, &k->session, &addr) != NULL;
+	       dp_tickets_match(t, &k->ticket, &k->peer, &k->session, &addr, &from_ok) != NULL && from_ok;
 }
 
 static void tickets_are_bound(void)
@@ -121,6 +123,11 @@ static void tickets_are_bound(void)
 	CU_ASSERT_TRUE(admits(&t, &a, "127.0.0.1"));
 	CU_ASSERT_TRUE(admits(&t, &a, "127.0.0.1")); /* reusable */
 	CU_ASSERT_FALSE(admits(&t, &a, "127.0.0.2"));
+	other = ticket_of(3, 0, 9, "10.1.0.0/16");
+	CU_ASSERT_EQUAL(dp_tickets_install(&t, &other), TN_OK);
+	CU_ASSERT_TRUE(admits(&t, &other, "10.1.255.1"));
+	CU_ASSERT_FALSE(admits(&t, &other, "10.2.0.1"));
+	CU_ASSERT_FALSE(admits(&t, &a, "10.1.255.1")); /* each ticket has its own */
 	other = a;
 	other.session.b[3] ^= 1;
 	CU_ASSERT_FALSE(admits(&t, &other, "127.0.0.1"));

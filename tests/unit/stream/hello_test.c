@@ -118,6 +118,15 @@ static void test_answer(void)
 	dp_hello_answer_encode(&no, b);
 	CU_ASSERT_EQUAL(dp_hello_answer_decode(b, sizeof b, &back), DP_FRAME_OK);
 	CU_ASSERT_EQUAL(back.status, DP_HELLO_NO_TICKET);
+	b[40] = 1; /* an address, and this is no refusal for it */
+	CU_ASSERT_EQUAL(dp_hello_answer_decode(b, sizeof b, &back), DP_FRAME_BAD_RESERVED);
+	struct dp_hello_answer stray = { .status = DP_HELLO_ADDRESS, .seen = { [0] = 0x20, [15] = 9 } };
+	dp_hello_answer_encode(&stray, b);
+	CU_ASSERT(b[40] == 0x20 && b[55] == 9);
+	CU_ASSERT_EQUAL(dp_hello_answer_decode(b, sizeof b, &back), DP_FRAME_OK);
+	CU_ASSERT_EQUAL(memcmp(back.seen, stray.seen, sizeof back.seen), 0);
+	b[56] = 1;
+	CU_ASSERT_EQUAL(dp_hello_answer_decode(b, sizeof b, &back), DP_FRAME_BAD_RESERVED);
 }
 
 static void test_version(void)

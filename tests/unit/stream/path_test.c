@@ -308,6 +308,51 @@ static void test_ticket_stays_refused(void)
 	end();
 }
 
+/* A good ticket from a wrong address: every new ticket is bound as before, so the refusal stays in view and nothing
+ * storms; when the configuration over there was mended, the next lane clears it. */
+static void test_address_refused(void)
+{
+	struct rig_attempt ra;
+	struct dp_path_info info;
+	begin(1000);
+	rig.refuse = DP_HELLO_ADDRESS;
+	rig_attempt(&ra, TN_OP_WRITE, remote, 0, near.base, 1000);
+	rig_submit(&ra);
+	uint32_t asked = 0;
+	for (unsigned ms = 0; ms < 10000; ms += 10) {
+		pass(10 * TN_NS_PER_MS);
+		if (rig.a.peer_refreshes > asked) {
+			rig.ticket.b[0]++; /* a new one each time */
+			rig_peer_set();
+		}
+		asked = rig.a.peer_refreshes;
+		if (ra.done && ms < 5000) {
+			CU_ASSERT(ra.r.status == TN_PEER_ADDRESS && ra.r.nothing_left && ra.r.phase == TN_PHASE_CONNECT);
+			rig_attempt(&ra, TN_OP_WRITE, remote, 0, near.base, 1000);
+			rig_submit(&ra);
+		}
+	}
+	CU_ASSERT(ra.done && ra.r.status == TN_PEER_ADDRESS);
+	CU_ASSERT(rig.refused >= 2 && rig.refused < 20 && rig.a.peer_refreshes < 20);
+	dp_stream_path_info(rig.a.t, 0, &info);
+	CU_ASSERT(info.known && info.lanes == 0 && info.why == TN_PEER_ADDRESS);
+	CU_ASSERT(info.seen[10] == 0xff && info.seen[15] == 9);
+	CU_ASSERT_EQUAL(info.endpoints[0].status, TN_PEER_ADDRESS);
+	rig.refuse = 0;
+	rig_attempt(&ra, TN_OP_WRITE, remote, 0, near.base, 1000);
+	rig_submit(&ra);
+	for (unsigned ms = 0; ms < 6000 && !ra.done; ms += 10) {
+		pass(10 * TN_NS_PER_MS);
+		if (rig.a.peer_refreshes > asked)
+			rig_peer_set();
+		asked = rig.a.peer_refreshes;
+	}
+	CU_ASSERT(ra.done && ra.r.status == TN_OK);
+	dp_stream_path_info(rig.a.t, 0, &info);
+	CU_ASSERT(info.lanes > 0 && info.why == TN_OK);
+	end();
+}
+
 static void test_session_differs(void)
 {
 	struct rig_attempt ra;
@@ -663,6 +708,7 @@ TN_TEST_MAIN("stream paths",
 	{ "ticket refused", test_ticket_refused },
 	{ "ticket stays refused", test_ticket_stays_refused },
 	{ "each waits its own time", test_each_waits_its_own_time },
+	{ "address refused", test_address_refused },
 	{ "session differs", test_session_differs },
 	{ "session not known", test_unknown_session },
 	{ "peer drains", test_draining_peer },

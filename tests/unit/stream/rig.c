@@ -301,7 +301,10 @@ static bool welcome(int fd, const uint8_t *bytes, uint8_t answer[static DP_HELLO
 	}
 	rig.refused++;
 	free(h);
-	dp_hello_answer_encode(&(struct dp_hello_answer){ .status = status }, answer);
+	struct dp_hello_answer no = { .status = status };
+	if (status == DP_HELLO_ADDRESS)
+		memcpy(no.seen, (const uint8_t[16]){ [10] = 0xff, 0xff, 203, 0, 113, 9 }, sizeof no.seen);
+	dp_hello_answer_encode(&no, answer);
 	return false;
 }
 

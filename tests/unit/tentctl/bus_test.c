@@ -261,6 +261,13 @@ static void peers(void)
 	set(TN_OK, NULL, "{\"control_plane_rtt_us\":321}");
 	CU_ASSERT_EQUAL(run("peer", "probe", "b", NULL), 0);
 	CU_ASSERT_STRING_EQUAL(ran.out, "b answers: control plane in 321us\n");
+	set(TN_OK, NULL, "{\"control_plane_rtt_us\":321,\"lanes\":{\"transport\":\"tcp\",\"why\":\"address_refused\","
+	    "\"detail\":\"not from 203.0.113.9\"},\"refused_in\":{\"address\":\"203.0.113.8\",\"count\":3,\"ms_ago\":2000}}");
+	CU_ASSERT_EQUAL(run("peer", "probe", "b", NULL), 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "lanes there: tcp: not from 203.0.113.9\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "3 came from 203.0.113.8"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "peers/b/data_addresses"));
+	CU_ASSERT_EQUAL(run("-j", "peer", "probe", "b", NULL), 1);
 	set(TN_PEER_UNKNOWN, "no peer \"q\" in the config", NULL);
 	CU_ASSERT_EQUAL(run("-j", "peer", "probe", "q", NULL), 1);
 	CU_ASSERT_TRUE(run_json_is("error", "peer_unknown"));
