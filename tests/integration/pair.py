@@ -208,10 +208,10 @@ class Host:
 class World:
     """with World() as w: two hosts, a and b, that know each other; dumps logs when the test fails."""
 
-    def __init__(self, extra=None, start=True, keep_logs=3000):
+    def __init__(self, extra=None, start=True, keep_logs=3000, make=Host):
         self.dir = tempfile.mkdtemp(prefix="tent-it-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
         self.others, self.keep_logs = [], keep_logs
-        self.a, self.b = Host(self, "a"), Host(self, "b")
+        self.a, self.b = make(self, "a"), make(self, "b")
         self.hosts = [self.a, self.b]
         for h in self.hosts:
             h.write_config([p for p in self.hosts if p is not h], extra or {})
