@@ -12,8 +12,8 @@
 #define DP_APP_MOVES(X) \
 	X(FREE, NEW, "connected; the kernel's note of its uid is good") \
 	X(NEW, ATTACHED, "HELLO of our ABI, and room") \
-	X(NEW, CLOSING, "hang-up, refused, or no HELLO in time") \
-	X(ATTACHED, CLOSING, "BYE, hang-up, a broken rule, or answers that it does not read") \
+	X(NEW, CLOSING, "hang-up, dead process, refused, or no HELLO in time") \
+	X(ATTACHED, CLOSING, "BYE, hang-up, dead process, a broken rule, or answers that it does not read") \
 	X(CLOSING, GONE, "workers and pool let go of everything it owned") \
 	X(GONE, FREE, "the turn of the loop ended")
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -234,5 +235,38 @@ tn_status shr_peer_cred(int sock, struct shr_peer_cred *out)
 	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0 || len != sizeof cred)
 		return TN_SYSTEM;
 	*out = (struct shr_peer_cred){ .pid = cred.pid, .uid = cred.uid, .gid = cred.gid };
+	return TN_OK;
+}
+
+#if !defined SO_PEERPIDFD && (defined __x86_64__ || defined __aarch64__)
+#define SO_PEERPIDFD 77 /* headers may be older than the kernel */
+#endif
+
+/* Linux 6.5 says which process connected, whatever became of its number. */
+static int pidfd_of_peer(int sock, pid_t pid)
+{
+#ifdef SO_PEERPIDFD
+	int fd = -1;
+	socklen_t len = sizeof fd;
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERPIDFD, &fd, &len) == 0)
+		return fd;
+	if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ESRCH)
+		return -1;
+#else
+	(void)sock;
+#endif
+	/* By number: it may belong to another process by now. Then the one that connected is dead, and only what it left
+	 * behind is watched too long; nobody is dropped who lives. */
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+tn_status shr_peer_pidfd(int sock, pid_t pid, int *fd_out)
+{
+	int fd = pid > 0 ? pidfd_of_peer(sock, pid) : -1;
+	if (fd < 0 && pid > 0 && errno == ESRCH)
+		return TN_CLIENT_GONE;
+	if (fd < 0 && pid > 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+		return tn_status_from_errno(errno);
+	*fd_out = fd;
 	return TN_OK;
 }

@@ -83,4 +83,9 @@ struct shr_peer_cred {
 };
 TN_MUST_USE tn_status shr_peer_cred(int sock, struct shr_peer_cred *out);
 
+/* A pidfd of that process, readable once it is dead, also while a child of it keeps the socket open. Owned by the
+ * caller. -1 with TN_OK: this kernel or pid namespace does not tell, the socket alone must do. TN_CLIENT_GONE: it is
+ * dead already; TN_LIMIT: out of descriptors; TN_NO_MEMORY. */
+TN_MUST_USE tn_status shr_peer_pidfd(int sock, pid_t pid, int *fd_out);
+
 #endif

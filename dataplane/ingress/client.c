@@ -31,6 +31,7 @@ struct client_out { /* one message that waits for room in the socket */
 /* ---- life ---- */
 
 static void client_ready(struct dp_source *s, uint32_t events);
+static void client_exited(struct dp_source *s, uint32_t events);
 static void client_timer(struct dp_timer *t);
 static void client_deleted(struct dp_flight *f);
 
@@ -40,7 +41,8 @@ struct dp_app *dp_app_new(struct dp_control *ctl, int fd, const struct shr_peer_
 
 	if (c == NULL)
 		goto undo_fd;
-	*c = (struct dp_app){ .ctl = ctl, .source = { .ready = client_ready, .fd = fd }, .cred = *cred };
+	*c = (struct dp_app){ .ctl = ctl, .source = { .ready = client_ready, .fd = fd },
+	                      .life = { .ready = client_exited, .fd = -1 }, .cred = *cred };
 	dp_control_move(DP_CONTROL_APP, &c->state, DP_APP_NEW);
 	tn_list_init(&c->link);
 	tn_list_init(&c->qps);
@@ -50,16 +52,25 @@ struct dp_app *dp_app_new(struct dp_control *ctl, int fd, const struct shr_peer_
 	tn_list_init(&c->sendq);
 	c->del.done = client_deleted;
 	dp_timer_init(&c->timer, client_timer);
-	if (dp_attach_enter(&ctl->attach, c) != TN_OK)
+	if (shr_peer_pidfd(fd, cred->pid, &c->life.fd) != TN_OK)
 		goto undo_alloc;
+	if (dp_attach_enter(&ctl->attach, c) != TN_OK)
+		goto undo_life;
 	if (dp_loop_add(&ctl->loop, &c->source, EPOLLIN) != TN_OK)
 		goto undo_enter;
+	if (c->life.fd >= 0 && dp_loop_add(&ctl->loop, &c->life, EPOLLIN) != TN_OK)
+		goto undo_source;
 	dp_timer_set(&ctl->loop, &c->timer, ctl->loop.now_ns + HELLO_NS);
 	ctl->attach.new_cnt++;
 	return c;
 
+undo_source:
+	dp_loop_del(&ctl->loop, &c->source);
 undo_enter:
 	dp_attach_leave(&ctl->attach, c);
+undo_life:
+	if (c->life.fd >= 0)
+		close(c->life.fd);
 undo_alloc:
 	free(c);
 undo_fd:
@@ -84,6 +95,7 @@ static void sendq_clear(struct dp_app *c)
 static void client_mute(struct dp_app *c)
 {
 	dp_loop_del(&c->ctl->loop, &c->source);
+	dp_loop_del(&c->ctl->loop, &c->life);
 	sendq_clear(c);
 }
 
@@ -92,7 +104,9 @@ static void client_hang_up(struct dp_app *c)
 	client_mute(c);
 	if (c->source.fd >= 0)
 		close(c->source.fd);
-	c->source.fd = -1;
+	if (c->life.fd >= 0)
+		close(c->life.fd);
+	c->source.fd = c->life.fd = -1;
 }
 
 void dp_app_drop(struct dp_app *c, tn_status why)
@@ -434,4 +448,14 @@ static void client_ready(struct dp_source *s, uint32_t events)
 		client_receive(c);
 	else if (events & (EPOLLHUP | EPOLLERR))
 		dp_app_drop(c, TN_CLIENT_GONE);
+}
+
+/* The process is dead, whoever else holds its socket. What it said before counts: a BYE is a BYE. */
+static void client_exited(struct dp_source *s, uint32_t events)
+{
+	struct dp_app *c = tn_container_of(s, struct dp_app, life);
+
+	(void)events;
+	client_receive(c);
+	dp_app_drop(c, TN_CLIENT_GONE);
 }

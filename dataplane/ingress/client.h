@@ -14,6 +14,7 @@ struct dp_app {
 	struct dp_control *ctl;
 	struct tn_list link;            /* all clients */
 	struct dp_source source;
+	struct dp_source life;          /* pidfd of the process: a forked child may keep the socket open; fd -1: unknown */
 	struct dp_timer timer;          /* HELLO's deadline; later: end of a turn (the client is freed from here only) */
 	tn_handle handle;
 	uint32_t id;                    /* in queue pairs and events: generation << 12 | index */

@@ -86,7 +86,8 @@ static uint64_t files_wanted(const struct tctl_doctor *d)
 	const struct tn_config *c = d->config;
 	uint64_t clients = tn_config_u64(c, TN_CFG_LIMITS_MAX_CLIENTS), workers = tctl_doctor_workers(d);
 	uint64_t lanes = workers * tn_config_peer_cnt(c) * (tn_config_u64(c, TN_CFG_TCP_LANES_PER_PEER) + 1);
-	return clients * (1 + tn_config_u64(c, TN_CFG_LIMITS_MAX_QPS_PER_CLIENT)) +
+	/* Of a client: its socket, its pidfd, one of each queue pair. */
+	return clients * (2 + tn_config_u64(c, TN_CFG_LIMITS_MAX_QPS_PER_CLIENT)) +
 	       tn_config_u64(c, TN_CFG_TCP_MAX_CONNECTIONS) + lanes + workers * 8 + 64;
 }
 

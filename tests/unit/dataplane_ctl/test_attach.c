@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/unit/dataplane_ctl/bench.h"
@@ -371,6 +372,84 @@ static void a_full_mailbox_delays_and_congestion_refuses(void)
 	close(sock), close(fd);
 }
 
+/* One request of an application in another process. */
+static bool far_call(int sock, uint16_t type, const void *body, uint32_t body_bytes, int fd, struct shr_msg *m)
+{
+	uint64_t until_ns = tn_now_ns() + 5 * TN_NS_PER_S;
+
+	memcpy(shr_msg_begin(m, type, type, body_bytes), body, body_bytes);
+	if (fd >= 0)
+		m->fds[m->fd_cnt++] = fd;
+	return shr_msg_send_until(sock, m, until_ns) == TN_OK &&
+	       shr_msg_recv_until(sock, SHR_FROM_DATAPLANE, m, until_ns) == TN_OK && m->hdr.status == TN_OK;
+}
+
+/* Publishes "kv", leaves its socket to a child, and dies. The child says 'x' into the pipe when the socket hangs up. */
+static void publish_and_die(struct bench *b, int to_parent)
+{
+	static struct shr_msg m;
+	struct shr_msg_hello hello = { .abi_major = SHR_ABI_MAJOR, .abi_minor = SHR_ABI_MINOR, .app = "mother" };
+	struct shr_msg_mem_register reg = { .length = 65536, .rights = SHR_RIGHT_ALL };
+	struct { struct shr_msg_publish fixed; struct shr_msg_buffer buffer; } pub;
+	char path[128];
+	int sock = -1;
+
+	(void)snprintf(path, sizeof path, "%s/" DP_ATTACH_SOCKET, b->dir);
+	if (shr_attach_connect(path, tn_now_ns() + 5 * TN_NS_PER_S, &sock) != TN_OK ||
+	    !far_call(sock, SHR_MSG_HELLO, &hello, sizeof hello, -1, &m) ||
+	    !far_call(sock, SHR_MSG_MEM_REGISTER, &reg, sizeof reg, memfd_of(65536, true), &m))
+		_exit(1);
+	memset(&pub, 0, sizeof pub);
+	(void)snprintf(pub.fixed.name, sizeof pub.fixed.name, "kv");
+	pub.fixed.access = SHR_ACCESS_SAME_UID;
+	pub.fixed.buffer_cnt = 1;
+	pub.buffer = (struct shr_msg_buffer){ .memory = ((const struct shr_msg_id *)shr_msg_body_ro(&m))->id,
+	                                      .length = 65536, .rights = SHR_RIGHT_REMOTE_READ };
+	if (!far_call(sock, SHR_MSG_PUBLISH, &pub, sizeof pub, -1, &m))
+		_exit(2);
+	if (fork() != 0)
+		_exit(0);
+	struct pollfd p = { .fd = sock };
+	if (poll(&p, 1, 10000) == 1 && (p.revents & POLLHUP) != 0)
+		(void)!write(to_parent, "x", 1);
+	_exit(0);
+}
+
+static bool has_ended(pid_t pid)
+{
+	siginfo_t info = { 0 };
+
+	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+}
+
+/* A forked child that lives on holds the socket of the dead one open. */
+static void death_counts_while_a_child_holds_the_socket(void)
+{
+	static struct bench b;
+	int end[2], status = -1;
+	char said = 0;
+
+	bench_start(&b, 1, NULL);
+	CU_ASSERT_EQUAL_FATAL(pipe(end), 0);
+	pid_t pid = fork();
+	if (pid == 0)
+		publish_and_die(&b, end[1]);
+	close(end[1]);
+	CU_ASSERT_TRUE(turn_until(&b, dp_names_find(&b.ctl.segment_names, "kv", NULL) != NULL || has_ended(pid)));
+	CU_ASSERT_TRUE(turn_until(&b, has_ended(pid)));
+	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	CU_ASSERT_EQUAL(status, 0);
+	CU_ASSERT_TRUE(turn_until(&b, b.ctl.attach.clients.used == 0));
+	CU_ASSERT_PTR_NULL(dp_names_find(&b.ctl.segment_names, "kv", NULL));
+	CU_ASSERT_EQUAL(b.ctl.memory_bytes, 0);
+	struct pollfd p = { .fd = end[0], .events = POLLIN };
+	CU_ASSERT_EQUAL(poll(&p, 1, 10000), 1);
+	CU_ASSERT_EQUAL(read(end[0], &said, 1), 1); /* the child lived all the time, and learnt it */
+	CU_ASSERT_EQUAL(said, 'x');
+	bench_stop(&b);
+	close(end[0]);
+}
+
 TN_TEST_MAIN("attach", { "HELLO comes first, of the right version, in time", hello_first },
              { "limits say their number", limits_say_their_number },
              { "descriptors run out", descriptors_run_out },
@@ -379,6 +458,7 @@ TN_TEST_MAIN("attach", { "HELLO comes first, of the right version, in time", hel
              { "another client's handles are stale", another_clients_handles_are_stale },
              { "garbage ends one client", garbage_ends_one_client },
              { "death withdraws, quiesces, then unmaps", death_withdraws_quiesces_then_unmaps },
+             { "death counts while a child holds the socket", death_counts_while_a_child_holds_the_socket },
              { "BYE is answered when all is quiesced", bye_is_answered_when_quiesced },
              { "a worker can drop a client", worker_can_drop_a_client },
              { "unread answers pause the asker", unread_answers_pause_the_asker },
