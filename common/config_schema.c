@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/nearest.h"
 #include "common/units.h"
 
 #define TN_KIB UINT64_C(1024)
@@ -49,7 +50,7 @@ static const char *const type_texts[] = { TN_CONFIG_TYPE_LIST(X) };
 static const char *const kind_texts[] = { TN_CONFIG_KIND_LIST(X) };
 #undef X
 
-#define EDIT_MAX 128
+#define EDIT_MAX TN_EDIT_TEXT_MAX
 
 const char *tn_cfg_type_text(enum tn_cfg_type type)
 {
@@ -222,39 +223,6 @@ void tn_cfg_range_text(const struct tn_cfg_row *row, char *out, size_t out_bytes
 
 /* ---- suggestions ---- */
 
-unsigned tn_cfg_edit_distance(const char *a, const char *b)
-{
-	size_t na = strnlen(a, EDIT_MAX), nb = strnlen(b, EDIT_MAX);
-	unsigned char rows[3][EDIT_MAX + 1];
-	unsigned char *before = rows[0], *prev = rows[1], *cur = rows[2];
-
-	for (size_t j = 0; j <= nb; j++)
-		prev[j] = (unsigned char)j;
-	for (size_t i = 1; i <= na; i++) {
-		unsigned char *oldest = before;
-
-		cur[0] = (unsigned char)i;
-		for (size_t j = 1; j <= nb; j++) {
-			unsigned best = prev[j - 1] + (a[i - 1] != b[j - 1]);
-
-			best = TN_MIN(best, TN_MIN(prev[j], cur[j - 1]) + 1u);
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-				best = TN_MIN(best, before[j - 2] + 1u);
-			cur[j] = (unsigned char)best;
-		}
-		before = prev;
-		prev = cur;
-		cur = oldest;
-	}
-	return prev[nb];
-}
-
-/* How many edits a word of this length may be away and still be called a misspelling. */
-static unsigned edit_limit(size_t len)
-{
-	return len <= 3 ? 1 : len <= 6 ? 2 : len <= 12 ? 3 : 4;
-}
-
 static const char *last_part(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -279,11 +247,11 @@ static const char *same_last_part(const char *path)
 
 const char *tn_cfg_suggest_path(const char *path)
 {
-	unsigned best = edit_limit(strlen(last_part(path))) + 1;
+	unsigned best = tn_edit_limit(strlen(last_part(path))) + 1;
 	const char *found = NULL;
 
 	for (unsigned k = 0; k < TN_CFG_KEY_CNT; k++) {
-		unsigned distance = tn_cfg_edit_distance(path, tn_cfg_rows[k].path);
+		unsigned distance = tn_edit_distance(path, tn_cfg_rows[k].path);
 
 		if (distance < best) {
 			best = distance;
@@ -291,39 +259,28 @@ const char *tn_cfg_suggest_path(const char *path)
 		}
 	}
 	for (size_t i = 0; i < tn_cfg_section_cnt; i++) {
-		unsigned distance = tn_cfg_edit_distance(path, tn_cfg_sections[i].path);
+		unsigned distance = tn_edit_distance(path, tn_cfg_sections[i].path);
 
 		if (distance < best && tn_cfg_sections[i].path[0] != '\0') {
 			best = distance;
 			found = tn_cfg_sections[i].path;
 		}
 	}
-	if (best > 0 && tn_cfg_edit_distance(path, "transports") < best)
+	if (best > 0 && tn_edit_distance(path, "transports") < best)
 		found = "transports";
 	return found != NULL ? found : same_last_part(path);
 }
 
-/* Keeps the nearest candidate seen so far in out; *best is its distance. */
-static void keep_nearest(const char *word, const char *candidate, unsigned *best, char *out, size_t out_bytes)
-{
-	unsigned distance = tn_cfg_edit_distance(word, candidate);
-
-	if (distance >= *best)
-		return;
-	*best = distance;
-	snprintf(out, out_bytes, "%s", candidate);
-}
-
 bool tn_cfg_suggest_env(const char *name, char *out, size_t out_bytes)
 {
-	unsigned limit = edit_limit(strlen(name)) + 1, best = limit;
+	unsigned limit = tn_edit_limit(strlen(name)) + 1, best = limit;
 	size_t len = strlen(name);
 	char candidate[EDIT_MAX];
 
-	keep_nearest(name, "TENT_CONFIG", &best, out, out_bytes);
+	tn_keep_nearest(name, "TENT_CONFIG", &best, out, out_bytes);
 	for (unsigned k = 0; k < TN_CFG_KEY_CNT; k++) {
 		tn_cfg_env_name((enum tn_config_key)k, candidate, sizeof candidate);
-		keep_nearest(name, candidate, &best, out, out_bytes);
+		tn_keep_nearest(name, candidate, &best, out, out_bytes);
 	}
 	for (unsigned k = 0; k < TN_CFG_KEY_CNT && best == limit; k++) {   /* TENT_LOG: the first key of log/ */
 		tn_cfg_env_name((enum tn_config_key)k, candidate, sizeof candidate);
@@ -337,20 +294,20 @@ bool tn_cfg_suggest_env(const char *name, char *out, size_t out_bytes)
 
 bool tn_cfg_suggest_field(enum tn_config_key owner, const char *name, char *out, size_t out_bytes)
 {
-	unsigned limit = edit_limit(strlen(name)) + 1, best = limit;
+	unsigned limit = tn_edit_limit(strlen(name)) + 1, best = limit;
 
 	for (unsigned f = 0; f < TN_CFG_FIELD_CNT; f++)
 		if (tn_cfg_field_owner[f] == owner)
-			keep_nearest(name, tn_cfg_fields[f].path, &best, out, out_bytes);
+			tn_keep_nearest(name, tn_cfg_fields[f].path, &best, out, out_bytes);
 	return best < limit;
 }
 
 bool tn_cfg_suggest_choice(const struct tn_cfg_row *row, const char *word, char *out, size_t out_bytes)
 {
-	unsigned limit = edit_limit(strlen(word)) + 1, best = limit;
+	unsigned limit = tn_edit_limit(strlen(word)) + 1, best = limit;
 	char candidate[EDIT_MAX];
 
 	for (unsigned i = 0; tn_cfg_choice(row, i, candidate, sizeof candidate); i++)
-		keep_nearest(word, candidate, &best, out, out_bytes);
+		tn_keep_nearest(word, candidate, &best, out, out_bytes);
 	return best < limit;
 }

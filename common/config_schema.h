@@ -82,9 +82,6 @@ bool tn_cfg_choice(const struct tn_cfg_row *row, unsigned i, char *out, size_t o
 /* What is allowed, for documents and error texts: "0..1000000 microseconds", "one of busy, adaptive". */
 void tn_cfg_range_text(const struct tn_cfg_row *row, char *out, size_t out_bytes);
 
-/* Number of single-character edits (insert, delete, replace, swap of neighbours) between two texts; texts longer than
- * 128 bytes are compared by their first 128. */
-unsigned tn_cfg_edit_distance(const char *a, const char *b);
 /* Nearest key or section to a misspelt path; also finds a key that was written under the wrong section. NULL when
  * nothing is near. */
 const char *tn_cfg_suggest_path(const char *path);

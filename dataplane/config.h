@@ -14,7 +14,8 @@ struct dp_plan {
 	uint32_t transports;              /* bit (1 << enum tn_transport): enabled */
 };
 
-/* CONFIG with a text in err: a CPU that this process may not use. */
-tn_status dp_plan_make(const struct tn_config *cfg, struct dp_plan *out, char err[static TN_ERR_TEXT]);
+/* CONFIG: workers/cpus names a CPU that this process may not use; err (512 bytes hold any) says where it stands and
+ * which there are. */
+tn_status dp_plan_make(const struct tn_config *cfg, struct dp_plan *out, char *err, size_t err_bytes);
 
 #endif

@@ -173,7 +173,7 @@ static tn_status doors_open(struct daemon *d)
 static tn_status start(struct daemon *d)
 {
 	char err[512] = "";
-	tn_status s = dp_plan_make(d->config, &d->plan, err);
+	tn_status s = dp_plan_make(d->config, &d->plan, err, sizeof err);
 
 	if (s != TN_OK || (s = tn_daemon_runtime_dir(d->dir, err, sizeof err)) != TN_OK)
 		return complain(s, err);

@@ -7,6 +7,7 @@
 #include "common/clock.h"
 #include "common/message.h"
 #include "controlplane/tentctl/infile.h"
+#include "controlplane/tentctl/outfile.h"
 #include "controlplane/tentctl/publication.h"
 
 #define LOOK_NS TN_NS_PER_S /* for a data plane that will not come back; notices wake at once */
@@ -44,6 +45,16 @@ static int check_peers(struct tctl *t, const struct publish_args *a)
 			return tctl_fail(t, TN_PEER_UNKNOWN, "--peer %s: no such peer in the configuration",
 					 a->peers.item[i]);
 	return TCTL_OK;
+}
+
+/* Found out before anybody can put, not after the first one did. */
+static int check_output(struct tctl *t, const struct publish_args *a)
+{
+	char err[512];
+	if (a->output == NULL)
+		return TCTL_OK;
+	tn_status s = tctl_outfile_check(a->output, err, sizeof err);
+	return s == TN_OK ? TCTL_OK : tctl_fail(t, s, "--output %s", err);
 }
 
 /* Room for the file, or the size asked for when that is more. */
@@ -123,6 +134,8 @@ int tctl_cmd_segment_publish(struct tctl *t, int argc, char **argv)
 	int rc = check_args(t, &a, argv[1]);
 	if (rc == TCTL_OK)
 		rc = check_peers(t, &a);
+	if (rc == TCTL_OK)
+		rc = check_output(t, &a);
 	if (rc == TCTL_OK)
 		rc = find_capacity(t, &a, &capacity);
 	if (rc != TCTL_OK)

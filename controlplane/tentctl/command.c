@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "common/message.h"
+#include "common/nearest.h"
 #include "controlplane/tentctl/tentctl.h"
 
 static void print_error_json(const char *error, const char *detail)
@@ -146,10 +147,33 @@ static int print_verbs(void)
 	return TCTL_OK;
 }
 
+/* " (did you mean ...?)": the command nearest to a misspelt noun, or the verb of `noun` nearest to a misspelt one; ""
+ * when none is near. */
+static const char *meant(const char *noun, const char *word, char *out, size_t out_bytes)
+{
+	char near[32] = "";
+	unsigned limit = tn_edit_limit(strlen(word)) + 1, best = limit;
+	for (const struct tctl_verb *v = tctl_verbs; v->noun != NULL; v++)
+		if (noun == NULL)
+			tn_keep_nearest(word, v->noun, &best, near, sizeof near);
+		else if (strcmp(v->noun, noun) == 0)
+			tn_keep_nearest(word, v->verb, &best, near, sizeof near);
+	/* "list" and "show" belong to a noun: who leaves that out gets it */
+	for (const struct tctl_verb *v = tctl_verbs; v->noun != NULL && noun == NULL && best > 0; v++)
+		if (v->verb != NULL && strcmp(v->verb, word) == 0) {
+			best = 0;
+			snprintf(near, sizeof near, "%s %s", v->noun, v->verb);
+		}
+	out[0] = '\0';
+	if (best < limit)
+		snprintf(out, out_bytes, " (did you mean %s%s%s?)", noun != NULL ? noun : "", noun != NULL ? " " : "", near);
+	return out;
+}
+
 /* A noun without a known verb: what it knows. */
 static int unknown(struct tctl *t, int argc, char **argv, int at)
 {
-	char knows[256] = "";
+	char knows[256] = "", hint[96];
 	const char *word = at + 1 < argc ? argv[at + 1] : NULL;
 	bool help = word != NULL && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0);
 	for (const struct tctl_verb *v = tctl_verbs; v->noun != NULL; v++) {
@@ -160,12 +184,13 @@ static int unknown(struct tctl *t, int argc, char **argv, int at)
 		snprintf(knows + strlen(knows), sizeof knows - strlen(knows), " %s", v->verb);
 	}
 	if (knows[0] == '\0')
-		return tctl_bad_usage(t, "no command \"%s\"", argv[at]);
+		return tctl_bad_usage(t, "no command \"%s\"%s", argv[at], meant(NULL, argv[at], hint, sizeof hint));
 	if (help)
 		return TCTL_OK;
 	if (word == NULL || word[0] == '-')
 		return tctl_bad_usage(t, "%s needs one of:%s", argv[at], knows);
-	return tctl_bad_usage(t, "%s has no \"%s\", only:%s", argv[at], word, knows);
+	return tctl_bad_usage(t, "%s has no \"%s\", only:%s%s", argv[at], word, knows,
+			      meant(argv[at], word, hint, sizeof hint));
 }
 
 static int dispatch(struct tctl *t, int argc, char **argv)

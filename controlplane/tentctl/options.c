@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/nearest.h"
 #include "common/units.h"
 #include "controlplane/tentctl/tentctl.h"
 
@@ -108,6 +109,21 @@ static bool store(struct scan *s, const struct tctl_option *o, const char *value
 	return false;
 }
 
+/* An unknown option, with the nearest of those that would do here. */
+static bool refuse_long(struct scan *s, const char *name, size_t len)
+{
+	char word[TN_EDIT_TEXT_MAX], near[32] = "";
+	snprintf(word, sizeof word, "%.*s", (int)TN_MIN(len, sizeof word - 1), name);
+	unsigned limit = tn_edit_limit(strlen(word)) + 1, best = limit;
+	for (const struct tctl_option *o = s->own; o != NULL && o->name != NULL; o++)
+		tn_keep_nearest(word, o->name, &best, near, sizeof near);
+	for (const struct tctl_option *o = s->global; o != NULL && o->name != NULL; o++)
+		tn_keep_nearest(word, o->name, &best, near, sizeof near);
+	bool is_near = best < limit;
+	return over(s->t, tctl_bad_usage(s->t, "unknown option --%.*s%s%s%s", (int)len, name,
+					 is_near ? " (did you mean --" : "", is_near ? near : "", is_near ? "?)" : ""));
+}
+
 /* argv[at] is "--name" or "--name=value". */
 static bool take_long(struct scan *s)
 {
@@ -117,7 +133,7 @@ static bool take_long(struct scan *s)
 	if (o == NULL)
 		o = find_long(s->global, name, len);
 	if (o == NULL)
-		return over(s->t, tctl_bad_usage(s->t, "unknown option --%.*s", (int)len, name));
+		return refuse_long(s, name, len);
 	if (o->kind == TCTL_FLAG && value != NULL)
 		return over(s->t, tctl_bad_usage(s->t, "--%s takes no value", o->name));
 	if (o->kind != TCTL_FLAG && value == NULL && ++s->at >= s->argc)

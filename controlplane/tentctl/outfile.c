@@ -20,6 +20,7 @@ static tn_status say(char *err, size_t err_bytes, const char *path, const char *
 static tn_status find_place(struct tctl_outfile *f, const char *path, char *err, size_t err_bytes)
 {
 	struct stat st;
+	f->replaces = false;
 	if (strlen(path) >= sizeof f->path)
 		return say(err, err_bytes, "file name", "too long", ENAMETOOLONG);
 	if (stat(path, &st) != 0) {
@@ -33,6 +34,10 @@ static tn_status find_place(struct tctl_outfile *f, const char *path, char *err,
 	if (!S_ISREG(st.st_mode))
 		return say(err, err_bytes, path, S_ISDIR(st.st_mode) ? "is a directory; name a file in it" :
 			   "exists and is no regular file", 0);
+	f->replaces = true;
+	f->uid = st.st_uid;
+	f->gid = st.st_gid;
+	f->mode = st.st_mode & 07777;
 	return realpath(path, f->path) != NULL ? TN_OK : say(err, err_bytes, path, "cannot be resolved", errno);
 }
 
@@ -44,6 +49,21 @@ static void name_temp(struct tctl_outfile *f, unsigned number)
 	snprintf(f->temp, sizeof f->temp, "%.*s.%.200s.%ld.%u", dir, f->path, f->path + dir, (long)getpid(), number);
 }
 
+/* Of the file that will be replaced: its owner and group as far as we may, then its mode. Bits that meant another owner
+ * or group are not handed to ours. */
+static bool take_over(const struct tctl_outfile *f)
+{
+	mode_t mode = f->mode;
+	if (fchown(f->fd, f->uid, f->gid) != 0) {
+		mode &= ~(mode_t)S_ISUID;
+		if (fchown(f->fd, (uid_t)-1, f->gid) != 0) {
+			mode &= ~(mode_t)S_ISGID;
+			mode &= ~(mode_t)S_IRWXG | (mode & S_IRWXO) << 3;
+		}
+	}
+	return fchmod(f->fd, mode) == 0;
+}
+
 tn_status tctl_outfile_open(struct tctl_outfile *f, const char *path, uint64_t bytes, char *err, size_t err_bytes)
 {
 	f->fd = -1;
@@ -52,9 +72,14 @@ tn_status tctl_outfile_open(struct tctl_outfile *f, const char *path, uint64_t b
 		return s;
 	for (unsigned number = 0; f->fd < 0; number++) {
 		name_temp(f, number);
-		f->fd = open(f->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+		f->fd = open(f->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, f->replaces ? 0600 : 0666);
 		if (f->fd < 0 && (errno != EEXIST || number == 100))
 			return say(err, err_bytes, path, "cannot create a file beside it", errno);
+	}
+	if (f->replaces && !take_over(f)) {
+		s = say(err, err_bytes, path, "its permissions cannot be kept", errno);
+		tctl_outfile_abandon(f);
+		return s;
 	}
 	/* "no space" now instead of after the transfer; file systems without fallocate just go on */
 	if (bytes > 0 && fallocate(f->fd, 0, 0, (off_t)bytes) != 0 &&
@@ -64,6 +89,14 @@ tn_status tctl_outfile_open(struct tctl_outfile *f, const char *path, uint64_t b
 		return s;
 	}
 	return TN_OK;
+}
+
+tn_status tctl_outfile_check(const char *path, char *err, size_t err_bytes)
+{
+	struct tctl_outfile f;
+	tn_status s = tctl_outfile_open(&f, path, 0, err, err_bytes);
+	tctl_outfile_abandon(&f);
+	return s;
 }
 
 tn_status tctl_outfile_write(struct tctl_outfile *f, uint64_t offset, const void *bytes, size_t n, char *err,

@@ -63,23 +63,6 @@ static void environment_names_are_unique(void)
 	CU_ASSERT_EQUAL(tn_cfg_key_by_env("TENT_HOOK"), TN_CFG_KEY_CNT);
 }
 
-static void edit_distance(void)
-{
-	CU_ASSERT_EQUAL(tn_cfg_edit_distance("", ""), 0);
-	CU_ASSERT_EQUAL(tn_cfg_edit_distance("abc", ""), 3);
-	CU_ASSERT_EQUAL(tn_cfg_edit_distance("", "abc"), 3);
-	CU_ASSERT_EQUAL(tn_cfg_edit_distance("abc", "abc"), 0);
-	CU_ASSERT_EQUAL(tn_cfg_edit_distance("abc", "abd"), 1);
-	CU_ASSERT_EQUAL(tn_cfg_edit_distance("abc", "acb"), 1);
-	CU_ASSERT_EQUAL(tn_cfg_edit_distance("kitten", "sitting"), 3);
-	CU_ASSERT_EQUAL(tn_cfg_edit_distance("ab", "bca"), 3);
-	char a[400], b[400];
-	memset(a, 'a', sizeof a);
-	memset(b, 'b', sizeof b);
-	a[399] = b[399] = '\0';
-	CU_ASSERT_EQUAL(tn_cfg_edit_distance(a, b), 128);
-}
-
 static void suggestions(void)
 {
 	char near[64];
@@ -142,6 +125,6 @@ static void words_agree_with_the_domains(void)
 }
 
 TN_TEST_MAIN("common_config_schema", { "rows are sound", rows_are_sound }, { "units are in names", units_are_in_names },
-	     { "environment names are unique", environment_names_are_unique }, { "edit distance", edit_distance },
+	     { "environment names are unique", environment_names_are_unique },
 	     { "suggestions", suggestions }, { "ranges", ranges },
 	     { "words agree with the domains", words_agree_with_the_domains })

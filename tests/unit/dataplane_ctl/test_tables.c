@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Handle tables, name tables, the timer wheel, tickets, the crew: the parts that need no socket. */
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -182,18 +183,25 @@ static struct tn_config *config_with(const char *set)
 
 static void plan_refuses_foreign_cpus(void)
 {
-	char err[TN_ERR_TEXT] = "";
+	char err[512] = "", set[64];
 	struct dp_plan plan;
 	struct tn_config *cfg = config_with("workers/count=2");
 
-	CU_ASSERT_EQUAL(dp_plan_make(cfg, &plan, err), TN_OK);
+	CU_ASSERT_EQUAL(dp_plan_make(cfg, &plan, err, sizeof err), TN_OK);
 	CU_ASSERT_EQUAL(plan.worker_cnt, 2);
 	CU_ASSERT_EQUAL(plan.event_slots, 4096);
 	tn_config_free(cfg);
 	cfg = config_with("workers/cpus=[1023]");
 	CU_ASSERT_PTR_NOT_NULL_FATAL(cfg);
-	CU_ASSERT_EQUAL(dp_plan_make(cfg, &plan, err), TN_CONFIG);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err, "1023"));
+	CU_ASSERT_EQUAL(dp_plan_make(cfg, &plan, err, sizeof err), TN_CONFIG);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err, "--set: workers/cpus[0]: this process may not use CPU 1023, only "));
+	tn_config_free(cfg);
+	err[0] = '\0';
+	(void)snprintf(set, sizeof set, "workers/cpus=[%d, 1023]", sched_getcpu());
+	cfg = config_with(set);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(cfg);
+	CU_ASSERT_EQUAL(dp_plan_make(cfg, &plan, err, sizeof err), TN_CONFIG);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err, "workers/cpus[1]"));
 	tn_config_free(cfg);
 }
 

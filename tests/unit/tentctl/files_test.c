@@ -65,6 +65,58 @@ static void links_stay_links(void)
 	CU_ASSERT_TRUE(stat("target", &st) == 0 && st.st_size == 4);
 }
 
+static mode_t mode_of(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 ? st.st_mode & 07777 : 0;
+}
+
+static mode_t mode_after_replace(const char *path, mode_t mode)
+{
+	write_file(path, "old", 3);
+	CU_ASSERT_EQUAL(chmod(path, mode), 0);
+	CU_ASSERT_EQUAL_FATAL(tctl_outfile_open(&out, path, 0, err, sizeof err), TN_OK);
+	CU_ASSERT_EQUAL(mode_of(out.temp), mode); /* never wider, not even for a moment */
+	CU_ASSERT_EQUAL(tctl_outfile_write(&out, 0, "new!", 4, err, sizeof err), TN_OK);
+	CU_ASSERT_EQUAL(tctl_outfile_commit(&out, err, sizeof err), TN_OK);
+	return mode_of(path);
+}
+
+static void permissions_are_kept(void)
+{
+	struct stat st;
+	mode_t was = umask(022);
+	CU_ASSERT_EQUAL(mode_after_replace("private", 0600), 0600);
+	CU_ASSERT_EQUAL(mode_after_replace("shared", 0666), 0666); /* the umask is for new files */
+	CU_ASSERT_EQUAL(mode_after_replace("private", 0400), 0400);
+	CU_ASSERT_EQUAL_FATAL(tctl_outfile_open(&out, "fresh", 0, err, sizeof err), TN_OK);
+	CU_ASSERT_EQUAL(tctl_outfile_commit(&out, err, sizeof err), TN_OK);
+	CU_ASSERT_EQUAL(mode_of("fresh"), 0644);
+	if (geteuid() == 0) {
+		write_file("theirs", "old", 3);
+		CU_ASSERT_EQUAL(chown("theirs", 12345, 23456), 0);
+		CU_ASSERT_EQUAL_FATAL(tctl_outfile_open(&out, "theirs", 0, err, sizeof err), TN_OK);
+		CU_ASSERT_EQUAL(tctl_outfile_commit(&out, err, sizeof err), TN_OK);
+		CU_ASSERT_TRUE(stat("theirs", &st) == 0 && st.st_uid == 12345 && st.st_gid == 23456);
+	}
+	umask(was);
+}
+
+static void an_output_is_checked_at_start(void)
+{
+	unsigned before;
+	write_file("kept", "old", 3);
+	before = files_here();
+	CU_ASSERT_EQUAL(tctl_outfile_check("kept", err, sizeof err), TN_OK);
+	CU_ASSERT_EQUAL(tctl_outfile_check("not-there-yet", err, sizeof err), TN_OK);
+	CU_ASSERT_EQUAL(files_here(), before);
+	CU_ASSERT_EQUAL(run("segment", "publish", "x", "--size=4K", "--output=nosuch/file", NULL), TCTL_FAILED);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.err, "--output nosuch/file: cannot create a file beside it"));
+	CU_ASSERT_EQUAL(run("segment", "publish", "x", "--size=4K", "--output=/tmp", NULL), TCTL_FAILED);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.err, "--output /tmp: is a directory"));
+	CU_ASSERT_EQUAL(files_here(), before);
+}
+
 static void files_to_read(void)
 {
 	struct tctl_infile in;
@@ -157,6 +209,8 @@ TN_TEST_MAIN("tentctl files",
 	{ "an output file appears whole or not at all", whole_or_not_at_all },
 	{ "places that cannot be written are refused before any transfer", places_that_are_refused },
 	{ "a link is followed, not replaced", links_stay_links },
+	{ "a replaced file hands on its permissions", permissions_are_kept },
+	{ "--output is checked before anything is published", an_output_is_checked_at_start },
 	{ "only regular files that keep their length are read", files_to_read },
 	{ "config check: exit codes and what is wrong", config_check },
 	{ "config dump: values, origins, JSON", config_dump },

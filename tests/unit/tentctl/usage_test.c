@@ -9,6 +9,14 @@ static void usage_errors(void)
 {
 	static const struct { const char *words[6]; const char *text; } cases[] = {
 		{ { "nosuch" }, "no command \"nosuch\"" },
+		{ { "statsu" }, "no command \"statsu\" (did you mean status?)" },
+		{ { "publish", "x" }, "no command \"publish\" (did you mean segment publish?)" },
+		{ { "segment", "witdraw", "x" }, "publish withdraw (did you mean segment withdraw?)" },
+		{ { "peer", "prob", "x" }, "only: list probe (did you mean peer probe?)" },
+		{ { "peer", "xyzzy" }, "only: list probe\n" },
+		{ { "xyzzy" }, "no command \"xyzzy\"\n" },
+		{ { "put", "--stal=1s", "f", "x" }, "unknown option --stal (did you mean --stall?)" },
+		{ { "status", "--jsn" }, "unknown option --jsn (did you mean --json?)" },
 		{ { "segment" }, "needs one of: list show publish withdraw" },
 		{ { "segment", "lst" }, "has no \"lst\"" },
 		{ { "status", "now" }, "unexpected argument \"now\"" },
