@@ -14,7 +14,7 @@ offers() { # WANTED WORD...: does the completion of these words offer WANTED?
 	COMP_WORDS=("$tentctl" "$@")
 	COMP_CWORD=$#
 	_tentctl
-	printf '%s\n' "${COMPREPLY[@]}" | grep -qxF -e "$wanted"
+	printf '%s\n' "${COMPREPLY[@]}" | grep -xF -e "$wanted" >/dev/null # not -q: printf must not write into a closed pipe
 }
 
 verbs=$("$tentctl" list-verbs)
