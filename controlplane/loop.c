@@ -22,6 +22,9 @@
 
 #define DRAIN_MAX 256 /* messages of one socket per loop: no door starves another */
 #define EVENTS_MAX 64
+#define DENIED_EVENTS \
+	(ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL)
+#define CONTACT_EVENTS (DENIED_EVENTS | ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_DISCONNECTED)
 /* The dealer, our end of its monitor, and the end that the library keeps for itself; and as many that it is about to
  * close after they were made anew. */
 #define SOCKETS_PER_CLIENT 6u
@@ -360,7 +363,7 @@ static tn_status client_open(struct cp_loop *l, uint32_t i)
 	char name[48];
 	snprintf(name, sizeof name, "inproc://monitor-%u", l->monitors++);
 	if ((d->socket = dealer_new(l)) == NULL || secure_client(l, d->socket, peer) != 0 ||
-	    (m->socket = monitor_new(l, d->socket, name, DENIED_EVENTS | ZMQ_EVENT_DISCONNECTED)) == NULL ||
+	    (m->socket = monitor_new(l, d->socket, name, CONTACT_EVENTS)) == NULL ||
 	    watch_start(l, m) != 0 || watch_start(l, d) != 0 || zmq_connect(d->socket, peer->address) != 0) {
 		tn_log_error("peer", "cannot connect to peer %s at %s: %s", peer->name, peer->address, zmq_strerror(zmq_errno()));
 		client_close(l, &l->clients[i]);
@@ -435,13 +438,21 @@ static bool drain(struct cp_loop *l, void *s, enum cp_door door, uint32_t peer)
 	return true;
 }
 
+static enum cp_contact contact_of(uint16_t event)
+{
+	if ((event & DENIED_EVENTS) != 0)
+		return CP_CONTACT_DENIED;
+	if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
+		return CP_CONTACT_UP;
+	return event == ZMQ_EVENT_CLOSED ? CP_CONTACT_UNREACHED : CP_CONTACT_BROKEN;
+}
+
 static bool drain_monitor(struct cp_loop *l, struct watch *w)
 {
 	uint16_t event;
 	uint32_t value;
 	while (w->socket != NULL && monitor_event(w->socket, &event, &value)) {
-		bool denied = (event & DENIED_EVENTS) != 0;
-		cp_node_peer_trouble(l->node, w->peer, denied ? TN_PEER_DENIED : TN_PEER_DOWN, tn_now_ns());
+		cp_node_contact(l->node, w->peer, contact_of(event), tn_now_ns());
 		/* The library never tries again after these: who asks next gets a new socket, and is told anew. */
 		if ((event & (ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL)) != 0)
 			client_close(l, &l->clients[w->peer]);

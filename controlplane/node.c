@@ -232,14 +232,6 @@ void cp_node_link_lost(struct cp_node *node, uint64_t now_ns)
 	cp_exchange_drop(node->exchange, CP_TARGET_LINK, TN_DATAPLANE_DOWN, "the data plane is dead or does not speak");
 }
 
-void cp_node_peer_trouble(struct cp_node *node, uint32_t peer, tn_status status, uint64_t now_ns)
-{
-	node->now_ns = now_ns;
-	cp_exchange_drop(node->exchange, peer, status,
-			 status == TN_PEER_DENIED ? "the peer refused our key, or is not the peer of that key" :
-						    "the connection to the peer's control plane broke");
-}
-
 uint64_t cp_node_next_ns(const struct cp_node *node)
 {
 	uint64_t next = TN_MIN(cp_exchange_next_ns(node->exchange), cp_opens_next_ns(node));

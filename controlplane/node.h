@@ -64,9 +64,29 @@ struct cp_reply_to { enum cp_door door; struct cp_route route; uint32_t peer; ui
 enum cp_ticket_state { CP_TICKET_STATES(X) CP_TICKET_STATE_CNT };
 #undef X
 
+/* What the sockets told last of our own connection to a peer's control plane. */
+enum cp_contact {
+	CP_CONTACT_NONE,      /* nothing yet */
+	CP_CONTACT_UNREACHED, /* an attempt to connect failed */
+	CP_CONTACT_UP,        /* connected, keys exchanged */
+	CP_CONTACT_BROKEN,
+	CP_CONTACT_DENIED     /* the keys do not fit */
+};
+
+/* The last call to a peer, or handshake with it, that failed for want of an answer. */
+struct cp_peer_error {
+	bool now;             /* nothing was answered since */
+	tn_status status;     /* OK: there was none */
+	uint64_t at_ns;
+	char detail[240];
+};
+
 struct cp_peer {
 	const struct tn_config_peer *cfg;
 	uint32_t index;
+	enum cp_contact contact;
+	char contact_text[240];
+	struct cp_peer_error error;
 	/* as a client of it */
 	enum cp_ticket_state ticket_state;
 	struct tn_id128 session;       /* of its data plane, as last told */
@@ -76,7 +96,7 @@ struct cp_peer {
 	uint64_t frame_bytes;
 	uint64_t retry_ns, backoff_ns; /* FAILED: not before */
 	tn_status last_status;
-	char last_detail[160];
+	char last_detail[240];
 	/* as a server for it */
 	struct tn_id128 issued_to;     /* its session that the ticket below was issued for */
 	struct tn_id128 issued_ticket; /* secret */
@@ -161,8 +181,9 @@ void cp_node_input(struct cp_node *node, const struct cp_input *in, uint64_t now
 void cp_node_tick(struct cp_node *node, uint64_t now_ns);
 /* The data plane's process is dead: its calls end, opens wait for its successor to attach. */
 void cp_node_link_lost(struct cp_node *node, uint64_t now_ns);
-/* Our connection to a peer broke or was refused: calls to it end at once instead of at their deadline. */
-void cp_node_peer_trouble(struct cp_node *node, uint32_t peer, tn_status status, uint64_t now_ns);
+/* News of our connection to a peer (peer/contact.c). When it broke or was refused, calls to it end at once instead of at
+ * their deadline. */
+void cp_node_contact(struct cp_node *node, uint32_t peer, enum cp_contact contact, uint64_t now_ns);
 /* When tick() must run next; UINT64_MAX = never. */
 uint64_t cp_node_next_ns(const struct cp_node *node);
 
@@ -191,6 +212,12 @@ extern const struct cp_method cp_bus_methods[];    /* bus/methods.c */
 extern const struct cp_method cp_server_methods[]; /* peer/methods.c */
 
 /* ---- pieces (one file each) ---- */
+
+/* peer/contact.c: why the peer does not answer, for people (in the peer; until the next call); a call ended without an
+ * answer; it answered, whatever it said. */
+const char *cp_contact_text(struct cp_peer *peer);
+void cp_contact_failed(struct cp_node *node, struct cp_peer *peer, tn_status status, const char *detail);
+void cp_contact_answered(struct cp_peer *peer);
 
 /* peer/ticket.c: make sure a ticket for our data plane's session at `peer` is held or being asked for. `stale`: the one
  * held was refused. When something changes, cp_opens_advance() runs. */

@@ -60,13 +60,7 @@ static void on_lane_state(struct dp_control *ctl, uint32_t worker, const struct 
 	struct dp_peer_slot *slot = dp_peers_at(&ctl->peers, (uint32_t)evt->num2);
 
 	(void)worker;
-	if (slot == NULL || evt->len >= TN_TRANSPORT_CNT)
-		return;
-	if (evt->num != 0)
-		slot->lanes_up[evt->len]++;
-	else if (slot->lanes_up[evt->len] > 0)
-		slot->lanes_up[evt->len]--;
-	if (evt->num != 0)
+	if (slot == NULL || evt->len >= TN_TRANSPORT_CNT || evt->num != 0)
 		return;
 	struct shr_event_shm e = { .mono_ns = ctl->loop.now_ns, .status = TN_PATH_DOWN, .kind = SHR_EVENT_LANE_DOWN,
 	                           .transport = (uint8_t)evt->len, .phase = TN_PHASE_CONNECT, .reason = TN_REASON_UNAVAILABLE,

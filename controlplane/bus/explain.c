@@ -23,7 +23,7 @@ struct explain {
 	json_t *query;                 /* for the data plane; owned */
 	tn_status probe;
 	uint64_t probe_rtt_ns;
-	char probe_detail[160];
+	char probe_detail[240];
 };
 
 static const char *const ticket_names[] = {

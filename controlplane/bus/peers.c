@@ -15,6 +15,11 @@ static const char *const ticket_names[] = {
 #undef X
 };
 
+static const char *const contact_names[] = {
+	[CP_CONTACT_NONE] = "none", [CP_CONTACT_UNREACHED] = "unreached", [CP_CONTACT_UP] = "up",
+	[CP_CONTACT_BROKEN] = "broken", [CP_CONTACT_DENIED] = "denied",
+};
+
 static json_t *find_lanes(const json_t *dp, const char *peer)
 {
 	size_t i;
@@ -23,6 +28,23 @@ static json_t *find_lanes(const json_t *dp, const char *peer)
 		if (json_is_string(json_object_get(p, "name")) && strcmp(json_string_value(json_object_get(p, "name")), peer) == 0)
 			return p;
 	return NULL;
+}
+
+/* What is wrong now: no answer, or no ticket. And when a call last failed, also if it is over. */
+static void error_json(const struct cp_node *node, const struct cp_peer *p, json_t *j)
+{
+	bool ticket = !p->error.now && p->ticket_state == CP_TICKET_FAILED;
+	if (p->error.now || ticket) {
+		tn_json_put_str(j, "error", tn_status_name(ticket ? p->last_status : p->error.status));
+		tn_json_put_str(j, "detail", ticket ? p->last_detail : p->error.detail);
+	}
+	if (p->error.status == TN_OK)
+		return;
+	json_t *last = json_object();
+	tn_json_put_str(last, "error", tn_status_name(p->error.status));
+	tn_json_put_str(last, "detail", p->error.detail);
+	tn_json_put_u64(last, "ms_ago", (node->now_ns - p->error.at_ns) / TN_NS_PER_MS);
+	json_object_set_new(j, "last_failure", last);
 }
 
 static json_t *peer_json(const struct cp_node *node, const struct cp_peer *p, const json_t *dp)
@@ -36,17 +58,16 @@ static json_t *peer_json(const struct cp_node *node, const struct cp_peer *p, co
 		tn_json_put_hex128(j, "session", &p->session);
 	if (p->heard_ns != 0)
 		tn_json_put_u64(j, "heard_ms_ago", (node->now_ns - p->heard_ns) / TN_NS_PER_MS);
-	if (p->ticket_state == CP_TICKET_FAILED) {
-		tn_json_put_str(j, "error", tn_status_name(p->last_status));
-		tn_json_put_str(j, "detail", p->last_detail);
-	}
+	tn_json_put_str(j, "connection", contact_names[p->contact]);
+	error_json(node, p, j);
 	if (p->probes_ok > 0)
 		tn_json_put_u64(j, "control_lane_rtt_us", p->probe_rtt_ns / TN_NS_PER_US);
-	if (lanes != NULL) {
-		json_object_set(j, "lanes", json_object_get(lanes, "lanes"));
-		json_object_set(j, "transport", json_object_get(lanes, "transport"));
-		json_object_set(j, "up", json_object_get(lanes, "up"));
-	}
+	/* A peer that the data plane was never asked for has no lanes, which is no fault. */
+	tn_json_put_str(j, "state", dp == NULL ? "unknown" : "idle");
+	static const char *const keys[] = { "state", "transport", "lanes", "lanes_in" };
+	for (size_t i = 0; lanes != NULL && i < TN_ARRAY_LEN(keys); i++)
+		if (json_object_get(lanes, keys[i]) != NULL)
+			json_object_set(j, keys[i], json_object_get(lanes, keys[i]));
 	return j;
 }
 

@@ -39,7 +39,7 @@ static void finish(struct cp_node *node, struct cp_open *op, tn_status status, c
 static void finish_failed(struct cp_node *node, struct cp_open *op, tn_status status, const char *what)
 {
 	char text[TN_MESSAGE_DETAIL];
-	snprintf(text, sizeof text, "%s%s%s: %.100s", op->peer->cfg->name, op->name[0] != '\0' ? "/" : "", op->name,
+	snprintf(text, sizeof text, "%s%s%s: %s", op->peer->cfg->name, op->name[0] != '\0' ? "/" : "", op->name,
 		 what[0] != '\0' ? what : tn_status_meaning(status));
 	finish(node, op, status, text, NULL);
 }
@@ -220,7 +220,8 @@ void cp_peer_refresh_start(struct cp_node *node, const struct cp_request *rq)
 static void tick_one(struct cp_node *node, struct cp_open *op)
 {
 	if (node->now_ns >= op->deadline_ns) {
-		finish_failed(node, op, TN_PEER_DOWN, "the peer did not answer in time");
+		finish_failed(node, op, op->peer->error.now && op->peer->error.status == TN_PEER_DENIED ? TN_PEER_DENIED : TN_PEER_DOWN,
+			      op->peer->error.now ? op->peer->error.detail : "its answer did not come in time");
 		return;
 	}
 	node->opens_next_ns = TN_MIN(node->opens_next_ns, op->deadline_ns);

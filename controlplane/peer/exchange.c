@@ -102,6 +102,25 @@ static void call_end(struct cp_exchange *x, struct cp_call *c, tn_status status,
 	json_decref(opts.body);
 }
 
+/* Why there is no answer. */
+static const char *silence(const struct cp_exchange *x, const struct cp_call *c)
+{
+	return counted(c) ? cp_contact_text(&x->node->peers[c->opts.target]) : "the data plane did not answer in time";
+}
+
+static tn_status silence_status(const struct cp_exchange *x, const struct cp_call *c)
+{
+	return counted(c) && x->node->peers[c->opts.target].contact == CP_CONTACT_DENIED ? TN_PEER_DENIED : TN_PEER_DOWN;
+}
+
+/* Ended without an answer. */
+static void call_fail(struct cp_exchange *x, struct cp_call *c, tn_status status, const char *detail)
+{
+	if (counted(c))
+		cp_contact_failed(x->node, &x->node->peers[c->opts.target], status, detail);
+	call_end(x, c, status, detail, NULL);
+}
+
 static uint64_t due_ns(const struct cp_call *c)
 {
 	return TN_MIN(c->opts.deadline_ns, c->resend_ns);
@@ -148,7 +167,7 @@ void cp_exchange_call(struct cp_exchange *x, const struct cp_call_opts *opts, ui
 	}
 	tn_status s = attempt_start(x, c, now_ns);
 	if (s != TN_OK && c->attempts_left == 0)
-		call_end(x, c, s == TN_AGAIN ? TN_PEER_DOWN : s, "the connection does not take messages", NULL);
+		call_fail(x, c, s == TN_AGAIN ? silence_status(x, c) : s, silence(x, c));
 }
 
 void cp_exchange_reply(struct cp_exchange *x, uint32_t target, uint64_t id, tn_status status, const char *detail,
@@ -158,6 +177,8 @@ void cp_exchange_reply(struct cp_exchange *x, uint32_t target, uint64_t id, tn_s
 	if (c == NULL || c->opts.target != target)
 		return; /* a late answer, or an answer to somebody else's question is no answer */
 	attempt_end(x, c, TN_RPC_OUTCOME_SUCCESS, now_ns);
+	if (counted(c))
+		cp_contact_answered(&x->node->peers[target]);
 	call_end(x, c, status, detail, body);
 }
 
@@ -180,7 +201,7 @@ void cp_exchange_drop(struct cp_exchange *x, uint32_t target, tn_status status, 
 		if (c->opts.target != target || c->id >= newer_id)
 			continue;
 		attempt_end(x, c, outcome_of(status), x->node->now_ns);
-		call_end(x, c, status, detail, NULL);
+		call_fail(x, c, status, detail);
 	}
 }
 
@@ -200,7 +221,7 @@ static void tick_one(struct cp_exchange *x, struct cp_call *c, uint64_t now_ns)
 {
 	if (now_ns >= c->opts.deadline_ns) {
 		attempt_end(x, c, TN_RPC_OUTCOME_TIMEOUT, now_ns);
-		call_end(x, c, TN_TIMEOUT, "no answer within the deadline", NULL);
+		call_fail(x, c, TN_TIMEOUT, silence(x, c));
 		return;
 	}
 	if (now_ns >= c->resend_ns) {

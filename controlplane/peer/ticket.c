@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "common/hook.h"
+#include "common/log.h"
 #include "common/message.h"
 #include "controlplane/node.h"
 #include "controlplane/peer/address.h"
@@ -68,10 +69,14 @@ static void on_ticket(struct cp_node *node, void *ctx, tn_status status, const c
 	struct tn_id128 session;
 	if (p->ticket_state != CP_TICKET_ASKING)
 		return; /* the answer is for a data plane of ours that is gone */
-	snprintf(p->last_detail, sizeof p->last_detail, "%s", detail);
+	tn_status before = p->last_status;
+	snprintf(p->last_detail, sizeof p->last_detail, "%s", detail[0] != '\0' ? detail : tn_status_meaning(status));
 	if (status == TN_OK)
 		status = read_ticket(node, p, body, &session, p->last_detail, sizeof p->last_detail);
 	p->last_status = status;
+	if (status != TN_OK && status != before && !p->error.now) /* silence is told already */
+		tn_log_warn("peer", "%s gives no ticket for our lanes: %s (%s)", p->cfg->name, p->last_detail,
+			    tn_status_name(status));
 	if (status == TN_OK) {
 		p->ticket_state = CP_TICKET_HELD;
 		TN_HOOK(cp_ticket_held);

@@ -9,10 +9,13 @@
 
 #include <zmq.h>
 
+#include "common/clock.h"
 #include "common/log.h"
+#include "controlplane/peer/keys.h"
 
 enum { Z_VERSION, Z_ID, Z_DOMAIN, Z_ADDRESS, Z_IDENTITY, Z_MECHANISM, Z_CREDENTIAL, Z_CNT };
 #define FRAME_MAX 255u
+#define TELL_AGAIN_NS (60 * TN_NS_PER_S)
 
 struct frames { uint8_t bytes[Z_CNT][FRAME_MAX + 1]; size_t len[Z_CNT]; int cnt; bool bad; };
 
@@ -95,6 +98,34 @@ static bool receive(void *s, uint8_t route[FRAME_MAX + 1], size_t *route_len, st
 	return true;
 }
 
+/* A refused host tries again each second: told once per key and address, and again each minute. */
+static void tell_refusal(const struct frames *f)
+{
+	static struct { uint8_t key[32], address[64]; uint64_t at_ns; } told;
+	static const char mapped[] = "::ffff:"; /* an IPv4 address as a dual-stack socket has it */
+	const char *from = (const char *)f->bytes[Z_ADDRESS];
+	uint8_t key[sizeof told.key] = { 0 }, address[sizeof told.address] = { 0 };
+	struct tn_peer_id id;
+	char text[CP_KEY_TEXT] = "(none)";
+	uint64_t now_ns = tn_now_ns();
+	bool has_key = f->cnt > Z_CREDENTIAL && f->len[Z_CREDENTIAL] == sizeof key && is(f, Z_MECHANISM, "CURVE");
+	if (has_key)
+		memcpy(key, f->bytes[Z_CREDENTIAL], sizeof key);
+	memcpy(address, from, TN_MIN(f->len[Z_ADDRESS], sizeof address - 1));
+	if (told.at_ns != 0 && now_ns - told.at_ns < TELL_AGAIN_NS && memcmp(told.key, key, sizeof key) == 0 &&
+	    memcmp(told.address, address, sizeof address) == 0)
+		return;
+	memcpy(told.key, key, sizeof key);
+	memcpy(told.address, address, sizeof address);
+	told.at_ns = now_ns;
+	memcpy(id.b, key, sizeof id.b);
+	if (has_key)
+		cp_keys_public_text(&id, text);
+	from += strncmp(from, mapped, sizeof mapped - 1) == 0 ? sizeof mapped - 1 : 0;
+	tn_log_warn("peer", "refused a control connection from %s: its public key %s is not in peers (tentctl keygen --show "
+		    "there prints what belongs here)", from, text);
+}
+
 bool cp_zap_serve(void *socket, const struct tn_config *config)
 {
 	uint8_t route[FRAME_MAX + 1];
@@ -105,8 +136,7 @@ bool cp_zap_serve(void *socket, const struct tn_config *config)
 			return false;
 		long peer = admit(&f, config);
 		if (peer < 0)
-			tn_log_warn("peer", "refused a control connection from %.*s: its key is not in peers",
-				    (int)f.len[Z_ADDRESS], (const char *)f.bytes[Z_ADDRESS]);
+			tell_refusal(&f);
 		answer(socket, route, route_len, &f, peer);
 	}
 	return true;

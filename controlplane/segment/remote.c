@@ -21,7 +21,7 @@ struct cp_remote_entry {
 	bool fetching;
 	bool refetch;            /* was invalidated while its fetch was under way */
 	tn_status status;        /* PENDING until the first answer */
-	char detail[128];
+	char detail[240];
 	json_t *segment;
 	struct tn_id128 session;
 	uint64_t generation;

@@ -14,6 +14,10 @@
 #include "common/message.h"
 #include "controlplane/tentctl/tentctl.h"
 
+/* Of the time that we wait, this part is for the answer's way: why the control plane gave up says more than our own
+ * time-out. */
+#define ANSWER_SHARE 8u
+
 struct question {
 	const char *dir;
 	char path[sizeof ((struct sockaddr_un *)0)->sun_path];
@@ -128,7 +132,8 @@ tn_status tctl_query(struct tctl *t, const char *type, json_t *body, json_t **bo
 	struct question q = { .err = err, .err_bytes = err_bytes, .dir = tctl_runtime_dir(t),
 			      .deadline_ns = tn_deadline_after(tn_now_ns(), t->timeout_ns) };
 	struct tn_message m = { .id = 1, .body = body,
-				.remaining_ms = TN_MIN(t->timeout_ns / TN_NS_PER_MS + 1, TN_MESSAGE_REMAINING_MAX_MS) };
+				.remaining_ms = TN_MIN((t->timeout_ns - t->timeout_ns / ANSWER_SHARE) / TN_NS_PER_MS + 1,
+						       TN_MESSAGE_REMAINING_MAX_MS) };
 	tn_status st = TN_CONFIG;
 	snprintf(m.type, sizeof m.type, "%s", type);
 	if (q.dir == NULL)

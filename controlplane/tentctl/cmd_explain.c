@@ -41,7 +41,7 @@ static const char *obstacle(const json_t *peer, char *out, size_t cap)
 	if (peer == NULL)
 		return out;
 	if (!yes(peer, "answers"))
-		snprintf(out, cap, "the control plane of %s does not answer (%s)", tctl_text(peer, "name"),
+		snprintf(out, cap, "the control plane of %s does not answer: %s", tctl_text(peer, "name"),
 			 tctl_text(peer, "detail"));
 	else if (is(peer, "ticket", "failed"))
 		snprintf(out, cap, "%s gave no ticket: %s (%s)", tctl_text(peer, "name"),
@@ -137,7 +137,7 @@ static void print_peer(const json_t *p, const json_t *dp)
 	if (yes(p, "answers"))
 		printf("answers in %s\n", tctl_time_text(tctl_u64(p, "rtt_us") * TN_NS_PER_US));
 	else
-		printf("does not answer: %s (last heard %s%s)\n", tctl_text(p, "detail"),
+		printf("does not answer (%s; last heard %s%s)\n", tctl_text(p, "error"),
 		       json_object_get(p, "heard_ms_ago") != NULL ? ms_text(p, "heard_ms_ago") : "never",
 		       json_object_get(p, "heard_ms_ago") != NULL ? " ago" : "");
 	printf("session    %s%s\n", tctl_text(p, "session"),

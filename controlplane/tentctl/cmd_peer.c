@@ -4,6 +4,7 @@
 
 #include "common/clock.h"
 #include "common/message.h"
+#include "controlplane/tentctl/style.h"
 #include "controlplane/tentctl/tentctl.h"
 
 static const char *us_text(const json_t *obj, const char *key)
@@ -17,25 +18,52 @@ static const char *heard_text(const json_t *peer)
 	       tctl_time_text(tctl_u64(peer, "heard_ms_ago") * TN_NS_PER_MS) : "never";
 }
 
+/* Whether its control plane answers us. */
+static const char *control_text(const json_t *peer)
+{
+	const char *connection = tctl_text(peer, "connection");
+	bool lost = strcmp(connection, "broken") == 0 || strcmp(connection, "unreached") == 0;
+	return json_object_get(peer, "error") != NULL ? "fails" : lost ? "lost" :
+	       json_object_get(peer, "heard_ms_ago") != NULL ? "ok" : "not asked";
+}
+
+/* What fails now; below the table, because such a line is long. */
+static void print_trouble(const json_t *list)
+{
+	size_t i;
+	json_t *p;
+	json_array_foreach(list, i, p) {
+		const json_t *last = json_object_get(p, "last_failure");
+		if (json_object_get(p, "detail") == NULL)
+			continue;
+		char text[400];
+		snprintf(text, sizeof text, "%s", json_string_value(json_object_get(p, "detail")));
+		printf("%s: %s (%s", tctl_text(p, "name"), tctl_clean(text), tctl_text(p, "error"));
+		if (last != NULL && strcmp(tctl_text(last, "error"), tctl_text(p, "error")) == 0)
+			printf(", %s ago", tctl_time_text(tctl_u64(last, "ms_ago") * TN_NS_PER_MS));
+		puts(")");
+	}
+}
+
 static void print_list(const json_t *list)
 {
-	static const char *const headings[] = {"NAME",  "ADDRESS", "TICKET",   "DATA", "UP",
-					       "LANES", "HEARD",   "LANE-RTT", "ERROR"};
+	static const char *const headings[] = { "NAME", "ADDRESS", "CONTROL", "HEARD", "TICKET",
+						"DATA", "TRANSPORT", ">LANES", ">IN", ">LANE-RTT" };
 	struct tctl_table *tb = tctl_table_new(TN_ARRAY_LEN(headings), headings);
 	size_t i;
 	json_t *p;
 	json_array_foreach(list, i, p) {
 		tctl_table_row(tb, (const char *[]){
-			tctl_text(p, "name"), tctl_text(p, "address"), tctl_text(p, "ticket"),
-			tctl_text(p, "transport"),
-			tctl_text(p, "up"), tctl_text(p, "lanes"), heard_text(p), us_text(p, "control_lane_rtt_us"),
-			tctl_text(p, "detail") });
+			tctl_text(p, "name"), tctl_text(p, "address"), control_text(p), heard_text(p),
+			tctl_text(p, "ticket"), tctl_text(p, "state"), tctl_text(p, "transport"), tctl_text(p, "lanes"),
+			tctl_text(p, "lanes_in"), us_text(p, "control_lane_rtt_us") });
 	}
 	if (json_array_size(list) > 0)
 		tctl_table_print(tb, stdout);
 	else
 		puts("no peers in the configuration");
 	tctl_table_free(tb);
+	print_trouble(list);
 }
 
 int tctl_cmd_peer_list(struct tctl *t, int argc, char **argv)

@@ -9,9 +9,9 @@ static void print_control_plane(const json_t *answer)
 {
 	const json_t *c = json_object_get(answer, "control_plane");
 	printf("host           %s\n", tctl_text(answer, "host"));
-	printf("control plane  version %s, %s peers, %s segments here, %s remote ones cached, %s calls running\n",
-	       tctl_text(c, "version"), tctl_text(c, "peers"), tctl_text(c, "segments"),
-	       tctl_text(c, "remote_segments_cached"), tctl_text(c, "calls_outstanding"));
+	printf("control plane  version %s, %s, %s here, %s remote cached, %s running\n", tctl_text(c, "version"),
+	       tctl_count_text(c, "peers", "peer", "peers"), tctl_count_text(c, "segments", "segment", "segments"),
+	       tctl_text(c, "remote_segments_cached"), tctl_count_text(c, "calls_outstanding", "call", "calls"));
 	if (tctl_u64(c, "messages_refused") > 0 || tctl_u64(c, "datagrams_dropped") > 0)
 		printf("               %s messages refused, %s datagrams dropped\n", tctl_text(c, "messages_refused"),
 		       tctl_text(c, "datagrams_dropped"));
@@ -42,9 +42,10 @@ static void print_data_plane(const json_t *answer)
 		printf("               does not answer: %s\n", json_string_value(trouble));
 		return;
 	}
-	printf("               %s clients, %s queue pairs, %s memories (%s), %s segments published, %s opened\n",
-	       tctl_text(d, "clients"), tctl_text(d, "qps"), tctl_text(d, "memories"),
-	       tctl_bytes_text(tctl_u64(d, "memory_bytes")), tctl_text(d, "segments"), tctl_text(d, "remotes"));
+	printf("               %s, %s, %s (%s), %s published, %s opened\n",
+	       tctl_count_text(d, "clients", "client", "clients"), tctl_count_text(d, "qps", "queue pair", "queue pairs"),
+	       tctl_count_text(d, "memories", "memory", "memories"), tctl_bytes_text(tctl_u64(d, "memory_bytes")),
+	       tctl_count_text(d, "segments", "segment", "segments"), tctl_text(d, "remotes"));
 	print_endpoints(d);
 }
 
@@ -81,6 +82,31 @@ static void print_rows(const char *title, const json_t *list)
 	tctl_table_free(tb);
 }
 
+/* In numbers: tentctl peer list has the table. Peers that the data plane was never asked for are idle. */
+static void print_peers(const json_t *answer)
+{
+	static const char *const states[] = { "up", "connecting", "down", "idle" };
+	const json_t *d = json_object_get(answer, "data_plane");
+	uint64_t cnt[TN_ARRAY_LEN(states)] = { 0 }, known = 0,
+		 all = tctl_u64(json_object_get(answer, "control_plane"), "peers");
+	size_t i;
+	json_t *p;
+	if (!json_is_array(json_object_get(d, "peers")) || all == 0)
+		return;
+	json_array_foreach(json_object_get(d, "peers"), i, p)
+		for (size_t k = 0; k < TN_ARRAY_LEN(states); k++) {
+			bool is = strcmp(tctl_text(p, "state"), states[k]) == 0;
+			cnt[k] += is;
+			known += is;
+		}
+	cnt[TN_ARRAY_LEN(states) - 1] += all > known ? all - known : 0;
+	printf("\nlanes to peers");
+	for (size_t k = 0, shown = 0; k < TN_ARRAY_LEN(states); k++)
+		if (cnt[k] > 0)
+			printf("%s%llu %s", shown++ > 0 ? ", " : " ", (unsigned long long)cnt[k], states[k]);
+	puts(" (tentctl peer list)");
+}
+
 int tctl_cmd_status(struct tctl *t, int argc, char **argv)
 {
 	json_t *answer;
@@ -95,7 +121,7 @@ int tctl_cmd_status(struct tctl *t, int argc, char **argv)
 		print_control_plane(answer);
 		print_data_plane(answer);
 		print_rows("workers", json_object_get(d, "workers"));
-		print_rows("peers", json_object_get(d, "peers"));
+		print_peers(answer);
 	}
 	json_decref(answer);
 	return TCTL_OK;

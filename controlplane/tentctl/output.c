@@ -9,7 +9,7 @@
 #include "controlplane/tentctl/tentctl.h"
 
 #define COLUMNS_MAX 12u
-#define CELL_MAX 128u
+#define CELL_MAX 256u
 
 struct tctl_table {
 	unsigned columns;
@@ -126,6 +126,14 @@ uint64_t tctl_u64(const json_t *obj, const char *key)
 {
 	const json_t *v = json_object_get(obj, key);
 	return json_is_string(v) ? strtoull(json_string_value(v), NULL, 10) : (uint64_t)json_integer_value(v);
+}
+
+const char *tctl_count_text(const json_t *obj, const char *key, const char *one, const char *many)
+{
+	char *to = next_text();
+	uint64_t n = tctl_u64(obj, key);
+	snprintf(to, CELL_MAX, "%llu %s", (unsigned long long)n, n == 1 ? one : many);
+	return to;
 }
 
 const char *tctl_bytes_text(uint64_t bytes)

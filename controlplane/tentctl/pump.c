@@ -5,6 +5,9 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "common/message.h"
+#include "controlplane/tentctl/style.h"
+
 #define QP_DEPTH 16u
 #define TRAILER_SLOT TCTL_PUMP_BUFFERS
 #define STEP_SLEEP_NS (200 * TN_NS_PER_MS)
@@ -66,6 +69,38 @@ static void remember(struct tctl_pump *p, tn_status s, const char *text)
 
 /* ---- open ---- */
 
+/* What the control plane knows of a peer that does not answer is more than the status of an open; "" when nothing. */
+static void peer_trouble(struct tctl_pump *p, tn_status s, char *out, size_t cap)
+{
+	char name[TN_NAME_MAX], err[256];
+	const char *slash = strchr(p->ref, '/');
+	json_t *answer = NULL, *peer;
+	size_t i;
+	out[0] = '\0';
+	if (slash == NULL || (s != TN_PEER_DOWN && s != TN_PEER_DENIED && s != TN_TIMEOUT) ||
+	    tctl_query(p->t, "peer_list", NULL, &answer, err, sizeof err) != TN_OK)
+		return;
+	snprintf(name, sizeof name, "%.*s", (int)TN_MIN(slash - p->ref, TN_NAME_MAX - 1), p->ref);
+	json_array_foreach(json_object_get(answer, "peers"), i, peer) {
+		const char *n = json_string_value(json_object_get(peer, "name")),
+			   *detail = json_string_value(json_object_get(peer, "detail"));
+		if (n != NULL && detail != NULL && strcmp(n, name) == 0) {
+			snprintf(out, cap, "%s", detail);
+			tctl_clean(out);
+		}
+	}
+	json_decref(answer);
+}
+
+static bool open_failed(struct tctl_pump *p, tn_status s)
+{
+	char why[400];
+	peer_trouble(p, s, why, sizeof why);
+	if (why[0] == '\0')
+		return tctl_pump_fail(p, s, "%s", tent_last_error());
+	return tctl_pump_fail(p, s, "%s: %s", p->ref, why);
+}
+
 /* Open the segment, waiting for daemons and peers that may still come, until the deadline. */
 static bool open_segment(struct tctl_pump *p, uint64_t deadline_ns, tent_segment **out)
 {
@@ -77,7 +112,7 @@ static bool open_segment(struct tctl_pump *p, uint64_t deadline_ns, tent_segment
 		tn_status st = (tn_status)s;
 		bool again = may_pass(st) && (p->seg != NULL || st != TN_NOT_FOUND);
 		if (!again || tn_now_ns() >= deadline_ns)
-			return tctl_pump_fail(p, st, "%s", tent_last_error());
+			return open_failed(p, st);
 		if (tctl_stopped())
 			return tctl_pump_fail(p, TN_CANCELED, "interrupted");
 		remember(p, st, tent_last_error());

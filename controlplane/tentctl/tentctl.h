@@ -104,6 +104,8 @@ void tctl_table_free(struct tctl_table *tb);
 const char *tctl_text(const json_t *obj, const char *key);
 /* Number of an integer member or a decimal string, 0 when absent. */
 uint64_t tctl_u64(const json_t *obj, const char *key);
+/* "1 peer", "4 peers": the number of a member with its noun, in one of the same buffers. */
+const char *tctl_count_text(const json_t *obj, const char *key, const char *one, const char *many);
 /* A size or a time as people read it, in one of the same buffers. */
 const char *tctl_bytes_text(uint64_t bytes);
 const char *tctl_time_text(uint64_t ns);

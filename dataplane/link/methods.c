@@ -11,6 +11,7 @@
 #include "dataplane/link/wire.h"
 #include "dataplane/segment/local.h"
 #include "dataplane/segment/remote.h"
+#include "dataplane/transport/path_info.h"
 
 #define LIST_MAX 64u
 #define LIST_BYTES 60000u
@@ -232,23 +233,47 @@ static json_t *worker_json(const struct dp_control *ctl, uint32_t i)
 	return j;
 }
 
-static json_t *peer_json(const struct dp_peer_slot *slot)
+/* What the paths of all workers to one peer come to. */
+struct paths_sum { uint32_t lanes, opening, failing; enum tn_transport best; };
+
+static struct paths_sum sum_paths(const struct dp_control *ctl, const struct dp_peer_slot *slot)
 {
-	uint32_t best = TN_TRANSPORT_UNSPEC, lanes = 0;
+	struct paths_sum sum = { .best = TN_TRANSPORT_UNSPEC };
+
+	for (unsigned kind = 0; kind < TN_TRANSPORT_CNT; kind++) {
+		for (uint32_t w = 0; w < ctl->crew.cnt; w++) {
+			struct dp_path_info p;
+			if (!dp_worker_path_info(ctl->crew.members[w].worker, (enum tn_transport)kind, slot->index, &p))
+				continue;
+			sum.lanes += p.lanes;
+			sum.opening += p.opening;
+			sum.failing += p.lanes == 0 && (p.fail_cnt > 0 || p.hold);
+			if (sum.best == TN_TRANSPORT_UNSPEC && p.lanes > 0)
+				sum.best = (enum tn_transport)kind;
+		}
+	}
+	return sum;
+}
+
+/* No lane is no fault: they are opened by the first request and retired when idle. */
+static const char *paths_state(const struct paths_sum *sum)
+{
+	return sum->lanes > 0 ? "up" : sum->failing > 0 ? "down" : sum->opening > 0 ? "connecting" : "idle";
+}
+
+static json_t *peer_json(const struct dp_control *ctl, const struct dp_peer_slot *slot)
+{
+	const struct paths_sum sum = sum_paths(ctl, slot);
 	json_t *j = json_object();
 
-	for (uint32_t kind = 0; kind < TN_TRANSPORT_CNT; kind++) {
-		lanes += slot->lanes_up[kind];
-		if (best == TN_TRANSPORT_UNSPEC && slot->lanes_up[kind] > 0)
-			best = kind;
-	}
 	(void)tn_json_put_str(j, "name", slot->name);
 	if (slot->cur != NULL)
 		(void)tn_json_put_hex128(j, "session", &slot->cur->session);
-	(void)tn_json_put_str(j, "transport", tn_transport_name(best));
-	(void)tn_json_put_u64(j, "lanes", lanes);
+	(void)tn_json_put_str(j, "state", paths_state(&sum));
+	if (sum.best != TN_TRANSPORT_UNSPEC)
+		(void)tn_json_put_str(j, "transport", tn_transport_name(sum.best));
+	(void)tn_json_put_u64(j, "lanes", sum.lanes);
 	(void)tn_json_put_u64(j, "lanes_in", tn_load_relaxed32(&slot->conn_cnt));
-	(void)tn_json_put_bool(j, "up", lanes > 0);
 	return j;
 }
 
@@ -271,7 +296,7 @@ static tn_status on_status(struct question *q)
 	for (uint32_t i = 0; i < ctl->crew.cnt; i++)
 		json_array_append_new(workers, worker_json(ctl, i));
 	for (uint32_t i = 0; i < ctl->peers.cnt && i < 256; i++)
-		json_array_append_new(peers, peer_json(ctl->peers.slots[i]));
+		json_array_append_new(peers, peer_json(ctl, ctl->peers.slots[i]));
 	json_object_set_new(b, "workers", workers);
 	json_object_set_new(b, "peers", peers);
 	q->answer = b;

@@ -27,7 +27,6 @@ struct dp_peer_slot {
 	struct dp_peer_call call;
 	struct dp_timer retry;
 	uint64_t backoff_ns, give_up_ns, answered_ns;
-	uint32_t lanes_up[TN_TRANSPORT_CNT]; /* workers that reported a usable lane, for status output */
 	/* Lanes into this host. */
 	tn_a32 conn_cnt;               /* accepted and not yet closed; workers subtract */
 	struct tn_id128 incoming;      /* incarnation that may have lanes here; zero = none yet */

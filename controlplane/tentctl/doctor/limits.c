@@ -80,20 +80,24 @@ void tctl_check_memlock(struct tctl_doctor *d)
 			   whose_text(d), tn_bytes_format(hard, size));
 }
 
-/* Descriptors of a data plane whose every limit is reached. */
-static uint64_t files_wanted(const struct tctl_doctor *d)
+/* What most applications need; the limit is for the greedy one. */
+#define QPS_USUAL 4u
+
+/* Descriptors of a data plane with every client, connection and lane that the configuration allows, and so many queue
+ * pairs of each client. */
+static uint64_t files_wanted(const struct tctl_doctor *d, uint64_t qps)
 {
 	const struct tn_config *c = d->config;
 	uint64_t clients = tn_config_u64(c, TN_CFG_LIMITS_MAX_CLIENTS), workers = tctl_doctor_workers(d);
 	uint64_t lanes = workers * tn_config_peer_cnt(c) * (tn_config_u64(c, TN_CFG_TCP_LANES_PER_PEER) + 1);
 	/* Of a client: its socket, its pidfd, one of each queue pair. */
-	return clients * (2 + tn_config_u64(c, TN_CFG_LIMITS_MAX_QPS_PER_CLIENT)) +
-	       tn_config_u64(c, TN_CFG_TCP_MAX_CONNECTIONS) + lanes + workers * 8 + 64;
+	return clients * (2 + qps) + tn_config_u64(c, TN_CFG_TCP_MAX_CONNECTIONS) + lanes + workers * 8 + 64;
 }
 
 void tctl_check_nofile(struct tctl_doctor *d)
 {
-	uint64_t soft, hard, want = files_wanted(d);
+	const uint64_t qps = tn_config_u64(d->config, TN_CFG_LIMITS_MAX_QPS_PER_CLIENT);
+	uint64_t soft, hard, want = files_wanted(d, qps), usual = files_wanted(d, TN_MIN(qps, QPS_USUAL));
 	if (!limit_of(d, "Max open files", &soft, &hard)) {
 		tctl_found(d, TCTL_GRADE_WARN, "the limit of open files cannot be read");
 		return;
@@ -101,6 +105,13 @@ void tctl_check_nofile(struct tctl_doctor *d)
 	if (hard >= want) {
 		tctl_found(d, TCTL_GRADE_OK, "%s may open %llu files; the configuration's limits need %llu at most",
 			   whose_text(d), (unsigned long long)hard, (unsigned long long)want);
+		return;
+	}
+	if (hard >= usual) {
+		tctl_found(d, TCTL_GRADE_OK,
+			   "%s may open %llu files: enough for all clients with %u queue pairs each (%llu for all that "
+			   "limits/max_qps_per_client allows)",
+			   whose_text(d), (unsigned long long)hard, QPS_USUAL, (unsigned long long)want);
 		return;
 	}
 	tctl_found(d, hard < 1024 ? TCTL_GRADE_FAIL : TCTL_GRADE_WARN,

@@ -265,11 +265,68 @@ static void publisher_that_comes_back(void)
 	net_free(n);
 }
 
+/* The only peer in the answer to peer_list, as a new reference. */
+static json_t *listed(struct net *n, uint64_t id)
+{
+	struct tn_message m;
+	net_bus_say(n, A, "peer_list", id, NULL);
+	if (net_link_take(n, A, &m)) { /* the data plane's part */
+		net_link_say(n, A, m.type, m.id, true, TN_OK, json_object());
+		tn_message_clear(&m);
+	}
+	CU_ASSERT_TRUE_FATAL(net_bus_take(n, A, &m));
+	json_t *p = json_incref(json_array_get(json_object_get(m.body, "peers"), 0));
+	tn_message_clear(&m);
+	return p;
+}
+
+static bool says(const json_t *obj, const char *key, const char *part)
+{
+	const char *s = json_string_value(json_object_get(obj, key));
+	return s != NULL && strstr(s, part) != NULL;
+}
+
+/* Every failed call leaves its reason behind, and the next answer ends it; what failed last stays told. */
+static void last_failure_is_told(void)
+{
+	struct net *n = pair();
+	json_t *p = listed(n, 1);
+	CU_ASSERT_TRUE(says(p, "connection", "none") && says(p, "state", "idle"));
+	CU_ASSERT_PTR_NULL(json_object_get(p, "error"));
+	CU_ASSERT_PTR_NULL(json_object_get(p, "last_failure"));
+	json_decref(p);
+	n->host[B].refuse = true;
+	ask_open(n, 70, "b/kv");
+	cp_node_contact(n->host[A].node, 0, CP_CONTACT_UNREACHED, n->now_ns);
+	net_pass(n, 6 * TN_NS_PER_S);
+	CU_ASSERT_EQUAL(reply_of(n, A, 70, NULL), TN_PEER_DOWN);
+	p = listed(n, 2);
+	CU_ASSERT_TRUE(says(p, "connection", "unreached") && says(p, "error", "timeout"));
+	CU_ASSERT_TRUE(says(p, "detail", "no connection to tcp://"));
+	json_decref(p);
+	/* the end of a refused connection says nothing new */
+	cp_node_contact(n->host[A].node, 0, CP_CONTACT_DENIED, n->now_ns);
+	cp_node_contact(n->host[A].node, 0, CP_CONTACT_BROKEN, n->now_ns);
+	p = listed(n, 3);
+	CU_ASSERT_TRUE(says(p, "connection", "denied") && says(p, "error", "peer_denied") && says(p, "detail", "refused our key"));
+	json_decref(p);
+	n->host[B].refuse = false;
+	net_pass(n, TN_NS_PER_S);
+	ask_open(n, 71, "b/kv");
+	net_install(n, B);
+	CU_ASSERT_EQUAL(reply_of(n, A, 71, NULL), TN_OK);
+	p = listed(n, 4);
+	CU_ASSERT_PTR_NULL(json_object_get(p, "error"));
+	CU_ASSERT_TRUE(says(p, "connection", "up") && says(json_object_get(p, "last_failure"), "error", "peer_denied"));
+	json_decref(p);
+	net_free(n);
+}
+
 static void denied_key_is_told_at_once(void)
 {
 	struct net *n = pair();
 	net_link_say(n, A, "open", 120, false, TN_OK, json_pack("{s:s}", "ref", "b/kv"));
-	cp_node_peer_trouble(n->host[A].node, 0, TN_PEER_DENIED, n->now_ns);
+	cp_node_contact(n->host[A].node, 0, CP_CONTACT_DENIED, n->now_ns);
 	CU_ASSERT_EQUAL(reply_of(n, A, 120, NULL), TN_PEER_DENIED);
 	net_free(n);
 }
@@ -469,7 +526,7 @@ static void thousands_end_at_once(void)
 	CU_ASSERT_EQUAL(n->host[A].node->open_cnt, 4000);
 	CU_ASSERT_EQUAL(cp_exchange_outstanding(n->host[A].node->exchange), 8000);
 	CU_ASSERT_TRUE(cp_node_next_ns(n->host[A].node) <= n->now_ns + TN_NS_PER_S);
-	cp_node_peer_trouble(n->host[A].node, 0, TN_PEER_DENIED, n->now_ns);
+	cp_node_contact(n->host[A].node, 0, CP_CONTACT_DENIED, n->now_ns);
 	CU_ASSERT_EQUAL(ended, 4000);
 	CU_ASSERT_EQUAL(cp_exchange_outstanding(n->host[A].node->exchange), 0);
 	CU_ASSERT_EQUAL(replies(n, TN_PEER_DENIED), 4000);
@@ -488,6 +545,7 @@ TN_TEST_MAIN("controlplane/node",
 	{ "an owner that repeats itself is not asked in a circle", owner_that_repeats_itself },
 	{ "a publisher that comes back is found at once", publisher_that_comes_back },
 	{ "denied key is told at once", denied_key_is_told_at_once },
+	{ "the last failure is told", last_failure_is_told },
 	{ "datagrams are authentic", datagrams_are_authentic },
 	{ "bus answers without a data plane", bus_answers_without_a_data_plane },
 	{ "bus never shows registrations", bus_never_shows_registrations },

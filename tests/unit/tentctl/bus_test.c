@@ -138,12 +138,13 @@ static void status(void)
 	    "{\"transport\":\"tcp\",\"address\":\"b:2\"}],\"workers\":[{\"index\":0,\"queue_pairs\":5},{\"index\":1,"
 	    "\"queue_pairs\":6}]}}");
 	CU_ASSERT_EQUAL(run("status", NULL), 0);
-	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "version 9, 1 peers"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "version 9, 1 peer, 0 segments here"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "2 messages refused"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "pid 77"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "(2.00KiB)"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "endpoints      tcp a:1, tcp b:2\n"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "INDEX  QUEUE-PAIRS\n0      5\n1      6\n"));
+	CU_ASSERT_PTR_NULL(strstr(ran.out, "lanes to peers"));
 	CU_ASSERT_EQUAL(run("status", "-j", NULL), 0);
 	CU_ASSERT_TRUE(run_json_is("host", "h"));
 	set(TN_OK, NULL, "{\"host\":\"h\",\"data_plane_attached\":false,\"control_plane\":{}}");
@@ -152,6 +153,9 @@ static void status(void)
 	set(TN_OK, NULL, "{\"data_plane\":{\"pid\":1},\"data_plane_error\":\"too slow\"}");
 	CU_ASSERT_EQUAL(run("status", NULL), 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "does not answer: too slow"));
+	set(TN_OK, NULL, "{\"control_plane\":{\"peers\":4},\"data_plane\":{\"peers\":[{\"state\":\"up\"},{\"state\":\"down\"}]}}");
+	CU_ASSERT_EQUAL(run("status", NULL), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "lanes to peers 1 up, 1 down, 2 idle ("));
 }
 
 static void strange_answers(void)
@@ -230,7 +234,7 @@ static void explained(void)
 	    "\"meaning\":\"Connection refused\",\"ms_ago\":12}]}]}}");
 	CU_ASSERT_EQUAL(run("explain", "b", NULL), 0);
 	CU_ASSERT_PTR_NOT_NULL(
-	    strstr(ran.out, "tcp would carry it: refused\nbut the control plane of b does not answer (no answer)"));
+	    strstr(ran.out, "tcp would carry it: refused\nbut the control plane of b does not answer: no answer"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "it gave us none: peer_denied"));
 	CU_ASSERT_PTR_NOT_NULL(
 	    strstr(ran.out, "4 failures in a row, next try in 90.0ms\n           [::1]:7: Connection refused"));
@@ -251,12 +255,16 @@ static void peers(void)
 {
 	set(TN_OK, NULL,
 	    "{\"peers\":[{\"name\":\"b\",\"address\":\"tcp://"
-	    "x:1\",\"ticket\":\"installed\",\"heard_ms_ago\":1500,\"lanes\":4,"
-	    "\"transport\":\"tcp\",\"up\":true,\"control_lane_rtt_us\":250},{\"name\":\"c\",\"detail\":\"no "
-	    "\\u001b[2J\"}]}");
+	    "x:1\",\"ticket\":\"held\",\"heard_ms_ago\":1500,\"lanes\":4,\"lanes_in\":0,"
+	    "\"transport\":\"tcp\",\"state\":\"up\",\"control_lane_rtt_us\":250},"
+	    "{\"name\":\"c\",\"connection\":\"denied\",\"error\":\"peer_denied\",\"detail\":\"no \\u001b[2J\","
+	    "\"last_failure\":{\"error\":\"peer_denied\",\"ms_ago\":40}},"
+	    "{\"name\":\"d\",\"connection\":\"broken\",\"heard_ms_ago\":9}]}");
 	CU_ASSERT_EQUAL(run("peer", "list", NULL), 0);
-	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "b     tcp://x:1  installed  tcp   yes  4      1.50s  250us     -\n"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "never"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "b     tcp://x:1  ok       1.50s   held    up    tcp            4   0     250us\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "c     -          fails    never"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "d     -          lost     9.00ms"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "\nc: no ?[2J (peer_denied, 40.0ms ago)\n"));
 	CU_ASSERT_PTR_NULL(strchr(ran.out, '\033'));
 	set(TN_OK, NULL, "{\"control_plane_rtt_us\":321}");
 	CU_ASSERT_EQUAL(run("peer", "probe", "b", NULL), 0);
