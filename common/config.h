@@ -78,6 +78,8 @@ struct tn_config_opts {
  * what is wrong (every problem found, not only the first). NO_MEMORY. Outputs untouched on failure except errors. */
 TN_MUST_USE tn_status tn_config_load(const struct tn_config_opts *opts, struct tn_config **out,
 				     struct tn_config_errors *errors);
+/* Add to `out` what is valid and most likely not meant: addresses that other hosts cannot use, a peer that is this host. */
+void tn_config_warnings(const struct tn_config *cfg, struct tn_config_errors *out);
 void tn_config_free(struct tn_config *cfg);
 
 /* ---- read: O(1), a wrong type for the key is a bug and asserts ---- */
@@ -162,6 +164,9 @@ bool tn_config_key_is_hot(enum tn_config_key key);
 
 /* No value of a config is a secret (keys are in files), so nothing is hidden. SYSTEM when out fails. */
 tn_status tn_config_dump(const struct tn_config *cfg, FILE *out, unsigned flags);
+
+/* The value as a file would have it, cut to the buffer; sizes with their unit. */
+void tn_config_value_text(const struct tn_config *cfg, enum tn_config_key key, char *out, size_t out_bytes);
 
 struct tn_config_change {
 	enum tn_config_key key;

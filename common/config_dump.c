@@ -18,22 +18,35 @@ static bool is_shown(const struct tn_config *cfg, enum tn_config_key key, unsign
 
 /* ---- for people ---- */
 
-/* "poll/spin_us = 50", sizes with their unit. */
+/* "50", sizes with their unit. The caller frees it; NULL: no memory. */
+static char *value_text(const struct tn_cfg_row *row, const json_t *value)
+{
+	char size[TN_UNITS_TEXT + 2] = "\"";
+
+	if (row->kind != TN_CFG_KIND_BYTES || row->type != TN_CFG_TYPE_U64)
+		return json_dumps(value, JSON_ENCODE_ANY);
+	tn_bytes_format_exact((uint64_t)json_integer_value(value), size + 1);
+	strcat(size, "\"");
+	return strdup(size);
+}
+
+/* "poll/spin_us = 50" */
 static bool print_value(const struct tn_cfg_row *row, const json_t *value, FILE *out)
 {
-	char size[TN_UNITS_TEXT];
-	char *text;
+	char *text = value_text(row, value);
 
-	if (row->kind == TN_CFG_KIND_BYTES && row->type == TN_CFG_TYPE_U64) {
-		fprintf(out, "\"%s\"", tn_bytes_format_exact((uint64_t)json_integer_value(value), size));
-		return true;
-	}
-	text = json_dumps(value, JSON_ENCODE_ANY);
-	if (text == NULL)
-		return false;
-	fputs(text, out);
+	if (text != NULL)
+		fputs(text, out);
 	free(text);
-	return true;
+	return text != NULL;
+}
+
+void tn_config_value_text(const struct tn_config *cfg, enum tn_config_key key, char *out, size_t out_bytes)
+{
+	char *text = value_text(&tn_cfg_rows[key], cfg->value[key].json);
+
+	snprintf(out, out_bytes, "%s", text != NULL ? text : "?");
+	free(text);
 }
 
 static void print_origin(struct tn_config_origin origin, unsigned flags, FILE *out)

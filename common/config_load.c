@@ -360,8 +360,8 @@ static tn_status take_files(struct loader *l, const struct tn_config_opts *opts)
 	if (status != TN_OK)
 		return status;
 	if (missing && is_explicit) {
-		tn_cfg_fail(&source, "", "no such file (named by %s)",
-			    opts->path != NULL ? "--config" : "$TENT_CONFIG");
+		tn_cfg_fail(&source, "", "there is no such file%s",
+			    opts->path != NULL ? "" : " ($TENT_CONFIG in the environment names it)");
 		return TN_OK;
 	}
 	if (!missing) {

@@ -95,6 +95,27 @@ static tn_status open_log(const struct tn_daemon_args *a, const struct tn_config
 	return s;
 }
 
+static void log_change(const struct tn_config *old, const struct tn_config *now, struct tn_config_change change)
+{
+	char was[256], is[256];
+	if (!change.hot) {
+		tn_log_warn("config", "%s differs; it takes effect after a restart", tn_config_key_path(change.key));
+		return;
+	}
+	tn_config_value_text(old, change.key, was, sizeof was);
+	tn_config_value_text(now, change.key, is, sizeof is);
+	tn_log_info("config", "%s: %s -> %s", tn_config_key_path(change.key), was, is);
+}
+
+static void log_warnings(const struct tn_config *cfg, struct tn_config_errors *scratch)
+{
+	*scratch = (struct tn_config_errors){ .cnt = 0 };
+	tn_config_warnings(cfg, scratch);
+	for (unsigned i = 0; i < scratch->cnt; i++)
+		tn_log_warn("config", "%s:%u: %s: %s", scratch->item[i].source, scratch->item[i].line, scratch->item[i].key,
+			    scratch->item[i].text);
+}
+
 tn_status tn_daemon_config(const struct tn_daemon_args *a, struct tn_config **out)
 {
 	struct tn_config_opts opts = load_opts(a);
@@ -107,6 +128,7 @@ tn_status tn_daemon_config(const struct tn_daemon_args *a, struct tn_config **ou
 		tn_config_errors_print(errors, stderr);
 		fprintf(stderr, "%s: the configuration is wrong; nothing was started (tentctl config check helps)\n", a->program);
 	} else if ((s = open_log(a, cfg)) == TN_OK) {
+		log_warnings(cfg, errors);
 		*out = cfg;
 		cfg = NULL;
 	}
@@ -128,8 +150,7 @@ tn_status tn_daemon_reload(const struct tn_daemon_args *a, const struct tn_confi
 		tn_log_error("config", "reload refused: %s:%u: %s: %s", errors->item[i].source, errors->item[i].line,
 			     errors->item[i].key, errors->item[i].text);
 	for (unsigned i = 0; s == TN_OK && i < cnt; i++)
-		tn_log_info("config", "%s %s", tn_config_key_path(changes[i].key),
-			    changes[i].hot ? "changed" : "differs; it takes effect after a restart");
+		log_change(running, *out, changes[i]);
 	if (s == TN_OK) {
 		tn_log_set_level(log_level(*out));
 		(void)tn_log_reopen();

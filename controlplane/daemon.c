@@ -164,6 +164,20 @@ static tn_status node_start(struct daemon *d, const struct tn_id128 *session)
 	return s;
 }
 
+static tn_status keys_ensure(struct daemon *d)
+{
+	char err[512];
+	bool made;
+	const char *path = tn_config_str(d->config, TN_CFG_CONTROL_KEY_FILE);
+	tn_status s = cp_keys_ensure(path, &d->keys, &made, err, sizeof err);
+	if (s != TN_OK)
+		complain(err);
+	else if (made)
+		tn_log_info("start", "made a key of this host in %s; its public half for the peers of other hosts: %s", path,
+			    d->keys.public_text);
+	return s;
+}
+
 static tn_status start(struct daemon *d)
 {
 	char err[512] = "";
@@ -179,9 +193,8 @@ static tn_status start(struct daemon *d)
 	if (s == TN_OK)
 		s = lease_take(d, dir, &session);
 	TN_HOOK(cp_lease_taken);
-	if (s == TN_OK &&
-	    (s = cp_keys_ensure(tn_config_str(d->config, TN_CFG_CONTROL_KEY_FILE), &d->keys, err, sizeof err)) != TN_OK)
-		complain(err);
+	if (s == TN_OK)
+		s = keys_ensure(d);
 	if (s == TN_OK)
 		s = observe_start(d);
 	if (s == TN_OK)

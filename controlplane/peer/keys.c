@@ -167,12 +167,14 @@ tn_status cp_keys_load(const char *path, struct cp_keys *out, char *err, size_t 
 	return s;
 }
 
-tn_status cp_keys_ensure(const char *path, struct cp_keys *out, char *err, size_t err_bytes)
+tn_status cp_keys_ensure(const char *path, struct cp_keys *out, bool *made_out, char *err, size_t err_bytes)
 {
 	tn_status s = cp_keys_load(path, out, err, err_bytes);
+	*made_out = false;
 	if (s != TN_NOT_FOUND)
 		return s;
 	s = cp_keys_generate(path, out, err, err_bytes);
+	*made_out = s == TN_OK;
 	/* another starter was faster: its key counts */
 	return s == TN_EXISTS ? cp_keys_load(path, out, err, err_bytes) : s;
 }

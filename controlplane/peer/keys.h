@@ -4,6 +4,7 @@
 #ifndef CP_PEER_KEYS_H
 #define CP_PEER_KEYS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/ids.h"
@@ -21,8 +22,8 @@ struct cp_keys {
 tn_status cp_keys_generate(const char *path, struct cp_keys *out, char *err, size_t err_bytes);
 /* Read and check: owner is us or root, nobody else may read it, both halves belong together. NOT_FOUND when absent. */
 tn_status cp_keys_load(const char *path, struct cp_keys *out, char *err, size_t err_bytes);
-/* Load, or generate on the very first start. */
-tn_status cp_keys_ensure(const char *path, struct cp_keys *out, char *err, size_t err_bytes);
+/* Load, or generate on the very first start (made_out). */
+tn_status cp_keys_ensure(const char *path, struct cp_keys *out, bool *made_out, char *err, size_t err_bytes);
 void cp_keys_wipe(struct cp_keys *k);
 /* Public keys as people write them: 40 characters of Z85 or 64 of hex. */
 tn_status cp_keys_parse_public(const char *text, struct tn_peer_id *out);

@@ -1,7 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0
  * `tentctl config check|dump`: the configuration as the daemons would read it. No daemon is asked. */
+#include <stdlib.h>
+
 #include "common/message.h"
 #include "controlplane/tentctl/tentctl.h"
+
+/* What is valid and most likely not meant: told, and no failure. */
+static json_t *warnings_json(const struct tn_config_errors *w)
+{
+	json_t *list = json_array();
+	for (unsigned i = 0; i < w->cnt; i++) {
+		json_t *item = json_object();
+		tn_json_put_str(item, "source", w->item[i].source);
+		if (w->item[i].line > 0)
+			tn_json_put_u64(item, "line", w->item[i].line);
+		tn_json_put_str(item, "key", w->item[i].key);
+		tn_json_put_str(item, "text", w->item[i].text);
+		json_array_append_new(list, item);
+	}
+	return list;
+}
+
+static void print_check(const struct tctl *t, const struct tn_config *c, const struct tn_config_errors *w)
+{
+	const char *path = tn_config_path(c);
+	if (t->json) {
+		json_t *j = json_object();
+		tn_json_put_bool(j, "ok", true);
+		if (path == NULL || tn_json_put_str(j, "file", path) != TN_OK)
+			json_object_set_new(j, "file", json_null());
+		tn_json_put_u64(j, "peers", tn_config_peer_cnt(c));
+		json_object_set_new(j, "warnings", warnings_json(w));
+		tctl_print_json(j);
+		json_decref(j);
+		return;
+	}
+	if (w->cnt > 0)
+		fputs("warnings:\n", stderr);
+	tn_config_errors_print(w, stderr);
+	if (path != NULL)
+		printf("%s: ok, %u peer%s", path, tn_config_peer_cnt(c), tn_config_peer_cnt(c) == 1 ? "" : "s");
+	else
+		printf("there is no " TN_CONFIG_DEFAULT_PATH ": the built-in defaults are in effect");
+	if (w->cnt > 0)
+		printf(", %u warning%s", w->cnt, w->cnt == 1 ? "" : "s");
+	putchar('\n');
+}
 
 int tctl_cmd_config_check(struct tctl *t, int argc, char **argv)
 {
@@ -10,18 +54,14 @@ int tctl_cmd_config_check(struct tctl *t, int argc, char **argv)
 	struct tn_config *c = tctl_config_load(t, argc > 1 ? argv[1] : NULL);
 	if (c == NULL)
 		return TCTL_FAILED;
-	const char *path = tn_config_path(c);
-	if (t->json) {
-		json_t *j = json_object();
-		tn_json_put_bool(j, "ok", true);
-		if (path == NULL || tn_json_put_str(j, "file", path) != TN_OK)
-			json_object_set_new(j, "file", json_null());
-		tn_json_put_u64(j, "peers", tn_config_peer_cnt(c));
-		tctl_print_json(j);
-		json_decref(j);
-	} else {
-		printf("%s: ok\n", path != NULL ? path : "(no file: built-in defaults)");
+	struct tn_config_errors *w = calloc(1, sizeof *w);
+	if (w == NULL) {
+		tn_config_free(c);
+		return tctl_fail(t, TN_NO_MEMORY, "no memory");
 	}
+	tn_config_warnings(c, w);
+	print_check(t, c, w);
+	free(w);
 	tn_config_free(c);
 	return TCTL_OK;
 }

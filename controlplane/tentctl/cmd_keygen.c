@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * `tentctl keygen`: makes the key of this host, or shows its public half. The secret half is never printed. */
+#include "common/addr.h"
 #include "common/message.h"
 #include "controlplane/peer/keys.h"
 #include "controlplane/tentctl/tentctl.h"
@@ -14,20 +15,39 @@ static json_t *peer_entry(const struct tn_config *c, const struct cp_keys *k)
 	return j;
 }
 
+/* The lines are for another host: an address that only this one can use is no use there. NULL: nothing to warn of. */
+static const char *address_trouble(const struct tn_config *c)
+{
+	struct tn_addr a;
+	char why[TN_ERR_TEXT];
+	const char *told = tn_config_str(c, TN_CFG_CONTROL_ADVERTISE);
+	if (told[0] == '\0')
+		return "control/bind names no port, so there is no address to give away: set it, then tentctl keygen --show";
+	if (tn_addr_parse(told, TN_ADDR_NEED_PORT, &a, why) == TN_OK && tn_addr_is_loopback(&a))
+		return "the address is a loopback address, which no other host reaches: for peers on other hosts set "
+		       "control/bind and transports/tcp/bind_address to an address of this host, then tentctl keygen --show";
+	return NULL;
+}
+
 static void print_key(const struct tctl *t, const struct tn_config *c, const char *path, const struct cp_keys *k)
 {
 	json_t *j = json_object(), *peer = peer_entry(c, k);
+	const char *trouble = address_trouble(c);
 	if (t->json) {
 		if (tn_json_put_str(j, "key_file", path) != TN_OK)
 			json_object_set_new(j, "key_file", json_null());
 		tn_json_put_str(j, "public_key", k->public_text);
 		tn_json_put_peer_id(j, "id", &k->id);
 		json_object_set(j, "peer", peer);
+		if (trouble != NULL)
+			tn_json_put_str(j, "warning", trouble);
 		tctl_print_json(j);
 	} else {
 		printf("key file    %s\npublic key  %s\n\nin \"peers\" of the other host's configuration:\n", path,
 		       k->public_text);
 		tctl_print_json(peer);
+		if (trouble != NULL)
+			fprintf(stderr, "tentctl: warning: %s\n", trouble);
 	}
 	json_decref(peer);
 	json_decref(j);

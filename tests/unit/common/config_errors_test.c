@@ -287,7 +287,7 @@ static void unreadable_files(void)
 	fx_open(&fx);
 	fx.opts.path = "/nonexistent/tent.json";
 	CU_ASSERT_EQUAL(fx_load(&fx), TN_CONFIG);
-	CU_ASSERT_TRUE(fx_has_error(&fx, "/nonexistent/tent.json", 0, "", "no such file (named by --config)"));
+	CU_ASSERT_TRUE(fx_has_error(&fx, "/nonexistent/tent.json", 0, "", "there is no such file"));
 	fx.opts.path = NULL;
 	fx_env(&fx, "TENT_CONFIG=/nonexistent/tent.json");
 	CU_ASSERT_EQUAL(fx_load(&fx), TN_CONFIG);

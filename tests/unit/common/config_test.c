@@ -366,9 +366,61 @@ static void shipped_files_load(void)
 	CU_ASSERT_TRUE(loads(TENT_SOURCE_DIR "/deploy/config/two-hosts.json"));
 }
 
+/* Number of warnings of a file; all are in fx.errors. */
+static unsigned warned(const char *text)
+{
+	fx_write(&fx, "tent.json", text);
+	tn_config_free(fx.cfg);
+	fx.cfg = NULL;
+	CU_ASSERT_FATAL(fx_good(&fx));
+	tn_config_warnings(fx.cfg, &fx.errors);
+	return fx.errors.cnt;
+}
+
+#define PEER(name, address) \
+	"\"peers\":[{\"name\":\"" name "\",\"address\":\"tcp://" address ":9816\",\"public_key\":\"R?!a9f!aTq-j!MnvUo@^0J}YGIej^K)NhiT8CBn*\"}]"
+
+static void contradictions_are_warned_of(void)
+{
+	fx_open(&fx);
+	CU_ASSERT_EQUAL(warned("{}"), 0);
+	CU_ASSERT_EQUAL(warned("{" PEER("b", "127.0.0.1") "}"), 1); /* our own address: control/bind's default */
+	CU_ASSERT_TRUE(fx_has_error(&fx, fx.path, 1, "peers", "the address of this host"));
+	CU_ASSERT_EQUAL(warned("{" PEER("b", "127.0.0.2") "}"), 0);
+	CU_ASSERT_EQUAL(warned("{\n\"control\":{\"bind\":\"tcp://192.0.2.1:9816\"}}"), 1);
+	CU_ASSERT_TRUE(fx_has_error(&fx, "", 0, "transports/tcp/bind_address", "cannot arrive"));
+	CU_ASSERT_EQUAL(warned("{\"control\":{\"bind\":\"tcp://192.0.2.1:9816\"},\"transports\":{\"tcp\":{\"enable\":false}}}"), 0);
+	CU_ASSERT_EQUAL(warned("{" PEER("b", "192.0.2.2") "}"), 2); /* shipped defaults and a peer elsewhere: both doors */
+	CU_ASSERT_TRUE(fx_has_error(&fx, "", 0, "control/bind", "peer b is on another host"));
+	CU_ASSERT_EQUAL(warned("{\"control\":{\"bind\":\"tcp://192.0.2.1:9816\"},\"transports\":{\"tcp\":{\"bind_address\":"
+			       "\"0.0.0.0\",\"advertise_addresses\":[\"127.0.0.1\"]}}}"), 1);
+	CU_ASSERT_EQUAL(warned("{\"control\":{\"bind\":\"tcp://0.0.0.0:9816\",\"advertise\":\"tcp://127.0.0.1:9816\"},"
+			       "\"transports\":{\"tcp\":{\"bind_address\":\"192.0.2.1\"}}}"), 1);
+	CU_ASSERT_EQUAL(warned("{\"host\":{\"name\":\"b\"}," PEER("b", "127.0.0.2") "}"), 1);
+	CU_ASSERT_TRUE(fx_has_error(&fx, fx.path, 1, "peers", "the name of this host"));
+	fx_close(&fx);
+}
+
+static void values_as_text(void)
+{
+	char text[64];
+	fx_open(&fx);
+	fx_set(&fx, "log/level=warn");
+	fx_set(&fx, "admission/quantum_bytes=2097152");
+	CU_ASSERT_FATAL(fx_good(&fx));
+	tn_config_value_text(fx.cfg, TN_CFG_LOG_LEVEL, text, sizeof text);
+	CU_ASSERT_STRING_EQUAL(text, "\"warn\"");
+	tn_config_value_text(fx.cfg, TN_CFG_ADMISSION_QUANTUM_BYTES, text, sizeof text);
+	CU_ASSERT_STRING_EQUAL(text, "\"2MiB\"");
+	tn_config_value_text(fx.cfg, TN_CFG_RETRY_MAX_ATTEMPTS, text, 2); /* cut, not overrun */
+	CU_ASSERT_STRING_EQUAL(text, "8");
+	fx_close(&fx);
+}
+
 TN_TEST_MAIN("common_config", { "built-in defaults", built_in_defaults }, { "resolved defaults", resolved_defaults },
 	     { "every notation of a value", every_notation }, { "precedence and origin", precedence },
 	     { "which file is read", which_file }, { "other environment", other_environment_is_left_alone },
 	     { "peers merged by name", peers_are_merged_by_name }, { "policies", policies_are_structs },
 	     { "worker count", worker_count }, { "diff and reload", diff_and_reload }, { "hot keys", hot_keys },
-	     { "a wrong type asserts", wrong_type_is_a_bug }, { "shipped files load", shipped_files_load })
+	     { "a wrong type asserts", wrong_type_is_a_bug }, { "shipped files load", shipped_files_load },
+	     { "contradictions are warned of", contradictions_are_warned_of }, { "values as text", values_as_text })

@@ -12,7 +12,7 @@ static void statuses(void)
 {
 	CU_ASSERT_STRING_EQUAL(tent_status_name(TENT_TIMEOUT), "timeout");
 	CU_ASSERT_STRING_EQUAL(tent_status_text(TENT_TIMEOUT), "the deadline passed");
-	CU_ASSERT_PTR_NOT_NULL(strstr(tent_status_advice(TENT_TIMEOUT), "phase and reason"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(tent_status_advice(TENT_TIMEOUT), "explain PEER"));
 	CU_ASSERT_STRING_EQUAL(tent_status_name((tent_status)12345), "unknown");
 	CU_ASSERT_STRING_EQUAL(tent_phase_name(TN_PHASE_NOTIFY), "notify");
 	CU_ASSERT_STRING_EQUAL(tent_reason_name(TN_REASON_QUEUE_FULL), "queue_full");
@@ -60,7 +60,8 @@ static void completions(void)
 	CU_ASSERT_STRING_EQUAL(
 	    tent_completion_text(&c, buf, sizeof buf),
 	    "WRITE failed after 2 attempts over tcp: phase connect, reason unavailable (path_down: the connection "
-	    "was refused, reset or closed) - tentctl peer list; is the peer up?");
+	    "to the peer's data plane was refused, reset or closed) - is its tent-dataplane up, does a firewall drop its "
+	    "tcp port? tentctl explain PEER");
 	c.memory_busy = 1;
 	CU_ASSERT_PTR_NOT_NULL(strstr(tent_completion_text(&c, buf, sizeof buf), "keep the buffer"));
 	c = (tent_completion){ .kind = TENT_COMPLETION_REQUEST, .opcode = TENT_READ, .bytes = 10, .attempts = 1,

@@ -80,6 +80,7 @@ static void examine(const char *const *sets)
 	const char *all[24];
 	size_t n = 0;
 	struct cp_keys k;
+	bool made;
 	char err[256];
 	snprintf(key, sizeof key, "control/key_file=%s/curve.key", run_dir());
 	snprintf(dir, sizeof dir, "runtime_dir=%s", rundir);
@@ -87,7 +88,7 @@ static void examine(const char *const *sets)
 	all[n++] = dir;
 	for (; sets != NULL && *sets != NULL; sets++)
 		all[n++] = *sets;
-	if (cp_keys_ensure(key + strlen("control/key_file="), &k, err, sizeof err) == TN_OK)
+	if (cp_keys_ensure(key + strlen("control/key_file="), &k, &made, err, sizeof err) == TN_OK)
 		cp_keys_wipe(&k);
 	static const char *const no_env[] = { NULL };
 	struct tn_config_opts opts = {

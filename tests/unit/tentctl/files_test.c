@@ -146,10 +146,20 @@ static void files_to_read(void)
 static void config_check(void)
 {
 	static const char good[] = "{\"poll\":{\"mode\":\"busy\"}}";
+	static const char odd[] = "{\"control\":{\"bind\":\"tcp://192.0.2.1:9816\"}}";
 	static const char bad[] = "{\n\"pol\":{\"mode\":\"busy\"},\n\"poll\":{\"spin_us\":-1}}";
 	write_file("good.json", good, strlen(good));
 	CU_ASSERT_EQUAL(run("config", "check", "good.json", NULL), 0);
-	CU_ASSERT_STRING_EQUAL(ran.out, "good.json: ok\n");
+	CU_ASSERT_STRING_EQUAL(ran.out, "good.json: ok, 0 peers\n");
+	CU_ASSERT_PTR_NULL(strstr(ran.err, "warning"));
+	write_file("odd.json", odd, strlen(odd));
+	CU_ASSERT_EQUAL(run("config", "check", "odd.json", NULL), 0); /* valid, and most likely not meant */
+	CU_ASSERT_STRING_EQUAL(ran.out, "odd.json: ok, 0 peers, 1 warning\n");
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.err, "transports/tcp/bind_address: 127.0.0.1 is a loopback address"));
+	CU_ASSERT_EQUAL(run("-j", "config", "check", "odd.json", NULL), 0);
+	json_t *warned = run_json();
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(warned, "warnings")), 1);
+	json_decref(warned);
 	write_file("bad.json", bad, strlen(bad));
 	CU_ASSERT_EQUAL(run("config", "check", "bad.json", NULL), 1);
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.err, "bad.json:2: pol"));
@@ -192,6 +202,7 @@ static void keygen(void)
 	CU_ASSERT_TRUE(stat("curve.key", &st) == 0 && (st.st_mode & 0777) == 0600);
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "\"name\": \"test-host\""));
 	CU_ASSERT_PTR_NULL(strstr(ran.out, "secret"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.err, "warning: the address is a loopback address"));
 	CU_ASSERT_EQUAL(run("-j", "keygen", NULL), 1);
 	CU_ASSERT_TRUE(run_json_is("error", "exists"));
 	CU_ASSERT_EQUAL(run("-j", "keygen", "--show", NULL), 0);
@@ -199,6 +210,9 @@ static void keygen(void)
 	snprintf(key, sizeof key, "%s", json_string_value(json_object_get(j, "public_key")));
 	CU_ASSERT_EQUAL(strlen(key), 40);
 	json_decref(j);
+	CU_ASSERT_EQUAL(run("-s", "control/bind=tcp://192.0.2.1:9816", "keygen", "--show", NULL), 0);
+	CU_ASSERT_PTR_NULL(strstr(ran.err, "warning"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "tcp://192.0.2.1:9816"));
 	CU_ASSERT_EQUAL(run("keygen", "sub/other.key", NULL), 0);
 	CU_ASSERT_PTR_NULL(strstr(ran.out, key));
 	CU_ASSERT_EQUAL(run("keygen", "--show", "good.json", NULL), 1);
