@@ -20,19 +20,27 @@ bytes_of() { # 64MiB -> 67108864
 	case $unit in K) n=$((n << 10)) ;; M) n=$((n << 20)) ;; G) n=$((n << 30)) ;; esac
 	echo "$n"
 }
+value_of() { # OPTION VALUE...: there is one
+	[ $# -ge 2 ] && [ -n "$2" ] && return
+	echo "quickstart: $1 needs a value" >&2
+	usage >&2
+	exit 2
+}
 while [ $# -gt 0 ]; do
 	case $1 in
 	--keep) keep=1 ;;
-	--size) size=$(bytes_of "${2:?--size needs a value}"); shift ;;
-	--seed) seed=${2:?--seed needs a value}; shift ;;
-	--build) build=${2:?--build needs a folder}; shift ;;
+	--size) value_of "$@"; size=$(bytes_of "$2"); shift ;;
+	--seed) value_of "$@"; seed=$2; shift ;;
+	--build) value_of "$@"; build=$2; shift ;;
 	-h | --help) usage; exit 0 ;;
 	-*) echo "quickstart: unknown option $1" >&2; usage >&2; exit 2 ;;
 	*) [ -z "$file" ] || { echo "quickstart: one file at a time" >&2; exit 2; }; file=$1 ;;
 	esac
 	shift
 done
-[ -z "$file" ] || [ -f "$file" ] || fail "$file: no such file"
+[ -z "$file" ] || [ -e "$file" ] || fail "$file: no such file"
+[ ! -d "$file" ] || fail "$file is a folder; one file can be moved (pack it first: tar cf - ...)"
+[ -z "$file" ] || [ -f "$file" ] || fail "$file is no regular file"
 [ -z "$file" ] || [ -r "$file" ] || fail "$file: not readable"
 step() { printf '\n[%s/6] %s\n' "$1" "$2"; }
 
@@ -88,8 +96,9 @@ finish() {
 		done
 	fi
 	if [ "$keep" = 1 ] && [ "$rc" = 0 ]; then
-		printf '\nStill running. Try:\n  %s -c %s status\n  %s -c %s peer list\nStop with:\n  kill %s; rm -rf %s %s\n' \
-			"$tentctl" "$work/host-a/tent.json" "$tentctl" "$work/host-a/tent.json" "${pids[*]}" "$run" "$work"
+		printf '\nStill running. Try:\n'
+		for v in top "peer probe host-b" "explain host-b/model" doctor; do printf '  %s -c %s %s\n' "$tentctl" "$work/host-a/tent.json" "$v"; done
+		printf 'Stop with:\n  kill %s; rm -rf %s %s\n' "${pids[*]}" "$run" "$work"
 	else
 		stop_all
 		rm -rf "$run" "$work"
@@ -203,8 +212,9 @@ echo "host-b publishes segment \"model\" ($bytes bytes)"
 report() { # WHAT JSON-FILE TICKS-BEFORE TICKS-AFTER
 	local own total
 	own=$(field cpu_seconds <"$2")
+	[ "$bytes" -gt 0 ] || { echo "$1: nothing to move, verified"; return; }
 	total=$(awk -v t=$(($4 - $3)) -v hz="$tick" -v own="$own" -v b="$bytes" \
-		'BEGIN { s = t / hz + own; printf "%.2f CPU seconds per GB (both pairs and both applications)", b ? s / (b / 1e9) : 0 }')
+		'BEGIN { printf "%.2f CPU seconds per GB (both pairs and both applications)", (t / hz + own) / (b / 1e9) }')
 	printf '%s: %.2f GB/s over %s with file and SHA-256, verified, %s\n' "$1" "$(field gb_per_s <"$2")" \
 		"$(field transport <"$2")" "$total"
 }
@@ -221,11 +231,16 @@ sum=$(field sha256 <"$work/put.json")
 [[ -n $sum && $sum == "$(field sha256 <"$work/get.json")" ]] || fail "the SHA-256 of put and get differ"
 cmp "$file" "$work/back" || fail "what came back is not what was sent"
 echo "SHA-256 $sum: the same in the file, in host-b's memory and in what came back"
-echo "why $(field transport <"$work/put.json"): the segment lives in another data plane, so shm cannot reach it; tcp is the first that can"
 
 # ---------------------------------------------------------------- look
-step 6 "what an operator sees"
-"$tentctl" "${a[@]}" status
-echo
-"$tentctl" "${a[@]}" peer list
-for h in host-a host-b; do echo "metrics of $h: http://$(cat "$run/$h/http.port")/metrics"; done
+step 6 "what an operator sees on host-a"
+look() { # VERB...
+	printf '$ tentctl %s\n' "$*"
+	"$tentctl" "${a[@]}" "$@"
+	echo
+}
+look status
+look peer list
+printf '$ tentctl explain host-b/model   (why this way)\n'
+"$tentctl" "${a[@]}" explain host-b/model | sed '/^policy/,$d'
+for h in host-a host-b; do printf 'metrics of %s   http://%s/metrics\n' "$h" "$(cat "$run/$h/http.port")"; done
