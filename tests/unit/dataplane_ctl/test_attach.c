@@ -401,6 +401,7 @@ static void publish_and_die(struct bench *b, int to_parent)
 		_exit(1);
 	memset(&pub, 0, sizeof pub);
 	(void)snprintf(pub.fixed.name, sizeof pub.fixed.name, "kv");
+	pub.fixed.publication.b[0] = 1;
 	pub.fixed.access = SHR_ACCESS_SAME_UID;
 	pub.fixed.buffer_cnt = 1;
 	pub.buffer = (struct shr_msg_buffer){ .memory = ((const struct shr_msg_id *)shr_msg_body_ro(&m))->id,
