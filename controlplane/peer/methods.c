@@ -16,7 +16,7 @@
 /* What a peer needs to know of a segment, and nothing about who owns it here. */
 static json_t *redacted(const json_t *seg)
 {
-	static const char *const keep[] = { "name", "generation", "bytes", "buffers" };
+	static const char *const keep[] = { "name", "generation", "publication", "bytes", "buffers" };
 	json_t *out = json_object();
 	for (size_t i = 0; i < TN_ARRAY_LEN(keep); i++)
 		json_object_set(out, keep[i], json_object_get(seg, keep[i]));

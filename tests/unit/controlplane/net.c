@@ -220,8 +220,8 @@ void net_attach(struct net *n, int host, uint8_t byte, uint64_t generation)
 
 void net_publish(struct net *n, int host, const char *name, uint64_t generation, unsigned access)
 {
-	json_t *seg = json_pack("{s:s,s:I,s:i,s:i,s:[],s:i,s:i,s:[{s:s,s:i,s:i}]}", "name", name, "generation",
-				(json_int_t)generation, "bytes", 1 << 20, "access", (int)access, "peers", "uid", 0, "client", 1,
+	json_t *seg = json_pack("{s:s,s:I,s:s,s:i,s:i,s:[],s:i,s:i,s:[{s:s,s:i,s:i}]}", "name", name, "generation",
+				(json_int_t)generation, "publication", "00112233445566778899aabbccddeeff", "bytes", 1 << 20, "access", (int)access, "peers", "uid", 0, "client", 1,
 				"buffers", "registration", "11", "bytes", 1 << 20, "rights", 6);
 	net_link_say(n, host, "segment_published", 3, false, TN_OK, json_pack("{s:i,s:o}", "sequence", 2, "segment", seg));
 	expect_ok(n, host, "segment_published");

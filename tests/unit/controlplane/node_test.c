@@ -152,6 +152,8 @@ static void peer_restart_renews_everything(void)
 	json_t *peer = json_object_get(m.body, "peer");
 	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(peer, "session")), "b2000000000000000000000000000000");
 	CU_ASSERT_EQUAL(json_integer_value(json_object_get(json_object_get(m.body, "segment"), "generation")), 9);
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(json_object_get(m.body, "segment"), "publication")),
+			       "00112233445566778899aabbccddeeff");
 	tn_message_clear(&m);
 	net_free(n);
 }
