@@ -28,8 +28,6 @@
 /* The dealer, our end of its monitor, and the end that the library keeps for itself; and as many that it is about to
  * close after they were made anew. */
 #define SOCKETS_PER_CLIENT 6u
-#define DENIED_EVENTS \
-	(ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL)
 
 enum watch_kind { WATCH_ZAP, WATCH_LINK, WATCH_BUS, WATCH_SERVER, WATCH_DEALER, WATCH_MONITOR };
 

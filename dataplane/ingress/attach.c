@@ -121,7 +121,6 @@ static void make_room(struct dp_attach *a)
 static void admit(struct dp_attach *a, int fd, bool no_room)
 {
 	struct shr_peer_cred cred;
-	struct dp_app *c;
 
 	if (a->ctl->draining || shr_peer_cred(fd, &cred) != TN_OK || !may_attach(&cred)) {
 		if (a->ctl->draining)
@@ -132,11 +131,8 @@ static void admit(struct dp_attach *a, int fd, bool no_room)
 		return;
 	}
 	make_room(a);
-	c = dp_app_new(a->ctl, fd, &cred);
-	if (c == NULL)
+	if (dp_app_new(a->ctl, fd, &cred, no_room) == NULL)
 		refuse(a, TN_REFUSAL_CROWDED);
-	else
-		c->no_room = no_room;
 }
 
 static bool spare_back(struct dp_attach *a)

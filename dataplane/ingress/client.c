@@ -35,9 +35,10 @@ static void client_exited(struct dp_source *s, uint32_t events);
 static void client_timer(struct dp_timer *t);
 static void client_deleted(struct dp_flight *f);
 
-struct dp_app *dp_app_new(struct dp_control *ctl, int fd, const struct shr_peer_cred *cred)
+struct dp_app *dp_app_new(struct dp_control *ctl, int fd, const struct shr_peer_cred *cred, bool no_room)
 {
 	struct dp_app *c = calloc(1, sizeof *c);
+	tn_status life;
 
 	if (c == NULL)
 		goto undo_fd;
@@ -52,8 +53,10 @@ struct dp_app *dp_app_new(struct dp_control *ctl, int fd, const struct shr_peer_
 	tn_list_init(&c->sendq);
 	c->del.done = client_deleted;
 	dp_timer_init(&c->timer, client_timer);
-	if (shr_peer_pidfd(fd, cred->pid, &c->life.fd) != TN_OK)
+	life = no_room ? TN_LIMIT : shr_peer_pidfd(fd, cred->pid, &c->life.fd);
+	if (life != TN_OK && life != TN_LIMIT)
 		goto undo_alloc;
+	c->no_room = life == TN_LIMIT;
 	if (dp_attach_enter(&ctl->attach, c) != TN_OK)
 		goto undo_life;
 	if (dp_loop_add(&ctl->loop, &c->source, EPOLLIN) != TN_OK)

@@ -36,8 +36,9 @@ struct dp_app {
 	bool no_room;                   /* no descriptor is left for it: its HELLO is answered with LIMIT */
 };
 
-/* Takes the socket. The first message must come within 2 s. NULL when there is no room (fd closed). */
-struct dp_app *dp_app_new(struct dp_control *ctl, int fd, const struct shr_peer_cred *cred);
+/* Takes the socket. The first message must come within 2 s. no_room: it came in on the last descriptor and is told so; so
+ * is one whose process cannot be watched for want of a descriptor. NULL when there is no room at all (fd closed). */
+struct dp_app *dp_app_new(struct dp_control *ctl, int fd, const struct shr_peer_cred *cred, bool no_room);
 /* Ends the attachment: everything it owns is withdrawn, quiesced and released, then the client is freed (later, from
  * the loop, never inside this call). Why: CLIENT_GONE (hang-up), CLIENT_BROKEN, LIMIT (does not read), TIMEOUT (no
  * HELLO), CLOSED (BYE). Harmless on a closing one. */

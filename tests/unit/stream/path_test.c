@@ -638,7 +638,7 @@ static void test_lost_page_over_there(void)
 	begin(100000);
 	warm_up();
 	CU_ASSERT_EQUAL_FATAL(dp_fault_install(), TN_OK);
-	uint8_t *page = (uint8_t *)(((uintptr_t)far.base + 20000) & ~(uintptr_t)4095);
+	uint8_t *page = (uint8_t *)(((uintptr_t)far.base + 12000) & ~(uintptr_t)4095); /* more than a chunk from the start */
 	rig_page_lose(page);
 	mem.bad = page;
 	CU_ASSERT_EQUAL(rig_move(TN_OP_READ, remote, 0, near.base, 30000), TN_PATH_DOWN); /* half of it was out */
