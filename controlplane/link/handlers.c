@@ -10,6 +10,8 @@
 #include "controlplane/peer/hello.h"
 #include "controlplane/segment/local.h"
 
+#define PEERS_PAGE 256u
+
 /* The sender is the attached data plane; otherwise it is told to attach (again). */
 static bool from_attached(struct cp_node *node, const struct cp_request *rq)
 {
@@ -20,19 +22,27 @@ static bool from_attached(struct cp_node *node, const struct cp_request *rq)
 	return false;
 }
 
-static json_t *attach_answer(const struct cp_node *node)
+/* A page of the peers: a message has 64 KiB, an entry about 100 bytes. */
+static void put_peers(const struct cp_node *node, uint32_t first, json_t *b)
 {
-	json_t *b = json_object(), *peers = json_array();
-	for (uint32_t i = 0; i < node->peer_cnt; i++) {
+	json_t *peers = json_array();
+	for (uint32_t i = first; i < node->peer_cnt && i - first < PEERS_PAGE; i++) {
 		json_t *p = json_object();
 		tn_json_put_u64(p, "index", i);
 		tn_json_put_str(p, "name", node->peers[i].cfg->name);
 		tn_json_put_peer_id(p, "id", &node->peers[i].cfg->id);
 		json_array_append_new(peers, p);
 	}
+	json_object_set_new(b, "peers", peers);
+	tn_json_put_u64(b, "peers_total", node->peer_cnt);
+}
+
+static json_t *attach_answer(const struct cp_node *node)
+{
+	json_t *b = json_object();
 	tn_json_put_peer_id(b, "self", &node->self);
 	tn_json_put_hex128(b, "control_session", &node->control_session);
-	json_object_set_new(b, "peers", peers);
+	put_peers(node, 0, b);
 	return b;
 }
 
@@ -84,6 +94,23 @@ static void on_attach(struct cp_node *node, const struct cp_request *rq)
 	cp_local_snapshot_begin(node->local);
 	TN_HOOK(cp_link_attached);
 	cp_node_reply(node, &rq->to, TN_OK, NULL, attach_answer(node));
+}
+
+static void on_peers(struct cp_node *node, const struct cp_request *rq)
+{
+	struct tn_json_in in;
+	uint32_t first = 0;
+	if (!from_attached(node, rq))
+		return;
+	tn_json_in_init(&in, rq->body);
+	tn_json_u32(&in, "first", 0, node->peer_cnt, &first);
+	if (in.status != TN_OK) {
+		cp_node_reply(node, &rq->to, in.status, in.err, NULL);
+		return;
+	}
+	json_t *b = json_object();
+	put_peers(node, first, b);
+	cp_node_reply(node, &rq->to, TN_OK, NULL, b);
 }
 
 static void on_snapshot(struct cp_node *node, const struct cp_request *rq)
@@ -182,6 +209,7 @@ static void on_peer_refresh(struct cp_node *node, const struct cp_request *rq)
 
 const struct cp_method cp_link_methods[] = {
 	{ "attach", on_attach },
+	{ "peers", on_peers },
 	{ "snapshot", on_snapshot },
 	{ "segment_published", on_published },
 	{ "segment_withdrawn", on_withdrawn },

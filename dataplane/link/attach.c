@@ -32,6 +32,7 @@ struct change { /* one change of the local tables, in order */
 
 static void attach_try(struct dp_link *l);
 static void snapshot_next(struct dp_link *l);
+static void peers_next(struct dp_link *l);
 
 bool dp_link_attached(const struct dp_link *l)
 {
@@ -214,40 +215,51 @@ static void attach_try(struct dp_link *l)
 		attach_later(l);
 }
 
-/* The peers that the control plane's config names get their slots in that order. */
-static tn_status peers_read(struct dp_link *l, const json_t *peers)
+/* One page of the control plane's list of peers, which get their slots in that order. */
+static tn_status peers_read(struct dp_link *l, const json_t *body)
 {
-	const json_t *p;
+	const json_t *p, *peers = NULL;
+	struct tn_json_in in;
 	size_t i;
 
+	tn_json_in_init(&in, body);
+	(void)tn_json_array(&in, "peers", DP_PEERS_MAX, &peers);
+	(void)tn_json_u32(&in, "peers_total", 0, DP_PEERS_MAX, &l->peers_total);
 	json_array_foreach(peers, i, p) {
 		char name[TN_NAME_MAX];
 		struct tn_peer_id id;
-		struct dp_peer_slot *slot;
-		struct tn_json_in in;
-		tn_json_in_init(&in, p);
-		(void)tn_json_name(&in, "name", name);
-		(void)tn_json_peer_id(&in, "id", &id);
-		if (in.status != TN_OK)
-			return in.status;
-		tn_status s = dp_peers_introduce(&l->ctl->peers, name, &id, &slot);
-		if (s != TN_OK)
+		struct tn_json_in one;
+		tn_json_in_init(&one, p);
+		(void)tn_json_name(&one, "name", name);
+		(void)tn_json_peer_id(&one, "id", &id);
+		if (one.status != TN_OK) {
+			(void)tn_json_refuse(&in, "peers", "has a malformed entry: %.80s", one.err);
+			break;
+		}
+		tn_status s = dp_peers_list_add(&l->ctl->peers, name, &id);
+		if (s == TN_LIMIT)
+			tn_log_error("link", "peer %s is ignored: %u names of peers came and went since the data plane started; "
+				     "restart tent-dataplane", name, DP_PEERS_MAX);
+		else if (s != TN_OK)
 			return s;
+		l->peers_got++;
 	}
-	return TN_OK;
+	if (in.status != TN_OK)
+		tn_log_error("link", "the control plane's list of peers is malformed: %s", in.err);
+	else if (l->peers_got < l->peers_total && json_array_size(peers) == 0)
+		in.status = TN_PATH_PROTOCOL;
+	return in.status;
 }
 
 static tn_status attach_read(struct dp_link *l, const json_t *body)
 {
 	struct dp_worker_env *env = l->ctl->cfg.env;
-	const json_t *peers = NULL;
 	struct tn_peer_id self;
 	struct tn_json_in in;
 
 	tn_json_in_init(&in, body);
 	(void)tn_json_peer_id(&in, "self", &self);
 	(void)tn_json_hex128(&in, "control_session", &l->control_session);
-	(void)tn_json_array(&in, "peers", DP_PEERS_MAX, &peers);
 	if (in.status != TN_OK) {
 		tn_log_error("link", "the control plane's answer to attach is malformed: %s", in.err);
 		return in.status;
@@ -258,7 +270,9 @@ static tn_status attach_read(struct dp_link *l, const json_t *body)
 		tn_log_error("link", "the key of this host changed while the data plane runs: restart tent-dataplane");
 		return TN_CONFIG;
 	}
-	return peers_read(l, peers);
+	l->peers_got = 0;
+	dp_peers_list_begin(&l->ctl->peers);
+	return peers_read(l, body);
 }
 
 static void snapshot_begin(struct dp_link *l)
@@ -290,13 +304,42 @@ static void attach_answered(struct dp_call *call, tn_status status, const char *
 		status = attach_read(l, body);
 	else
 		tn_log_warn("link", "the control plane refused to attach us: %s: %s", tn_status_name(status), detail);
-	if (status != TN_OK) {
+	if (status != TN_OK)
 		attach_later(l);
+	else
+		peers_next(l);
+}
+
+/* The rest of the list, then the snapshot. */
+static void peers_next(struct dp_link *l)
+{
+	if (l->peers_got < l->peers_total) {
+		json_t *body = json_object();
+		(void)tn_json_put_u64(body, "first", l->peers_got);
+		if (dp_link_ask(l, &l->peers, "peers", body, l->ctl->loop.now_ns + ATTACH_NS) != TN_OK)
+			attach_later(l);
 		return;
 	}
+	dp_peers_list_end(&l->ctl->peers);
 	dp_control_move(DP_CONTROL_LINK, &l->state, DP_LINK_SNAPSHOT);
 	TN_HOOK(dp_link_attached);
 	snapshot_begin(l);
+}
+
+static void peers_answered(struct dp_call *call, tn_status status, const char *detail, const json_t *body)
+{
+	struct dp_link *l = tn_container_of(call, struct dp_link, peers);
+
+	if (l->state != DP_LINK_CONNECTED)
+		return;
+	if (status == TN_OK)
+		status = peers_read(l, body);
+	else
+		tn_log_warn("link", "the control plane gave no list of peers: %s: %s", tn_status_name(status), detail);
+	if (status != TN_OK)
+		attach_later(l);
+	else
+		peers_next(l);
 }
 
 static void heartbeat_later(struct dp_link *l)
@@ -409,9 +452,11 @@ void dp_link_attach_init(struct dp_link *l)
 	tn_list_init(&l->changes_sent);
 	dp_timer_init(&l->timer, link_timer);
 	dp_call_init(&l->attach);
+	dp_call_init(&l->peers);
 	dp_call_init(&l->heartbeat);
 	dp_call_init(&l->chunk);
 	l->attach.answered = attach_answered;
+	l->peers.answered = peers_answered;
 	l->heartbeat.answered = heartbeat_answered;
 	l->chunk.answered = chunk_answered;
 	l->backoff_ns = BACKOFF_FIRST_NS;

@@ -72,22 +72,6 @@ static tn_status on_install_ticket(struct question *q)
 	return s;
 }
 
-static tn_status on_revoke_tickets(struct question *q)
-{
-	const struct dp_peer_slot *slot;
-	char name[TN_NAME_MAX];
-
-	if (tn_json_name(&q->in, "peer", name) != TN_OK)
-		return q->in.status;
-	slot = dp_peers_find(&q->ctl->peers, name);
-	if (slot == NULL)
-		return TN_PEER_UNKNOWN;
-	(void)dp_tickets_revoke(&q->ctl->greet.tickets, slot->index);
-	/* Lanes that a revoked ticket admitted end too: a fence that keeps no incarnation. */
-	dp_crew_broadcast(&q->ctl->crew, (struct dp_cmd){ .kind = DP_CMD_FENCE, .fd = -1, .peer = slot->id }, NULL);
-	return TN_OK;
-}
-
 /* ---- segments ---- */
 
 static tn_status on_segment_changed(struct question *q)
@@ -363,7 +347,6 @@ static tn_status on_shutdown(struct question *q)
 
 static const struct method { const char *type; tn_status (*fn)(struct question *q); } methods[] = {
 	{ "install_ticket", on_install_ticket },
-	{ "revoke_tickets", on_revoke_tickets },
 	{ "segment_changed", on_segment_changed },
 	{ "peer_returned", on_peer_returned },
 	{ "segment_list", on_segment_list },

@@ -22,6 +22,8 @@ struct dp_link {
 	uint64_t sequence;
 	struct tn_list changes, changes_sent;
 	uint32_t change_cnt;
+	struct dp_call peers;              /* the next page of the control plane's list */
+	uint32_t peers_got, peers_total;
 	/* Snapshot under way: handles of what there was when it began. */
 	tn_handle *snapshot;
 	uint32_t snapshot_cnt, snapshot_at;

@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "dataplane/control.h"
+#include "dataplane/segment/remote.h"
 #include "dataplane/segment/secret.h"
 
 #define CALL_NS UINT64_C(5000000000)
@@ -54,35 +56,100 @@ struct dp_peer_slot *dp_peers_find(const struct dp_peers *p, const char *name)
 	return NULL;
 }
 
+static tn_status slot_new(struct dp_peers *p, const char *name, const struct tn_peer_id *id,
+                          struct dp_peer_slot **slot_out)
+{
+	struct dp_peer_slot **slots, *slot;
+
+	if (p->cnt == DP_PEERS_MAX)
+		return TN_LIMIT;
+	slots = realloc(p->slots, (p->cnt + 1) * sizeof(struct dp_peer_slot *));
+	if (slots == NULL)
+		return TN_NO_MEMORY;
+	p->slots = slots;
+	slot = calloc(1, sizeof *slot);
+	if (slot == NULL)
+		return TN_NO_MEMORY;
+	slot->ctl = p->ctl;
+	slot->index = p->cnt;
+	slot->trusted = true;
+	slot->listing = p->listing;
+	slot->id = *id;
+	(void)snprintf(slot->name, sizeof slot->name, "%s", name);
+	slot->flight.done = peer_acked;
+	slot->fence.done = dp_greet_fenced;
+	slot->call.done = peer_found;
+	dp_call_init(&slot->call.call);
+	dp_timer_init(&slot->retry, peer_retry);
+	p->slots[p->cnt++] = slot;
+	*slot_out = slot;
+	return TN_OK;
+}
+
 tn_status dp_peers_introduce(struct dp_peers *p, const char *name, const struct tn_peer_id *id,
                              struct dp_peer_slot **slot_out)
 {
 	struct dp_peer_slot *slot = dp_peers_find(p, name);
 
-	if (slot == NULL) {
-		struct dp_peer_slot **slots;
-		if (p->cnt == DP_PEERS_MAX)
-			return TN_LIMIT;
-		slots = realloc(p->slots, (p->cnt + 1) * sizeof(struct dp_peer_slot *));
-		if (slots == NULL)
-			return TN_NO_MEMORY;
-		p->slots = slots;
-		slot = calloc(1, sizeof *slot);
-		if (slot == NULL)
-			return TN_NO_MEMORY;
-		slot->ctl = p->ctl;
-		slot->index = p->cnt;
-		(void)snprintf(slot->name, sizeof slot->name, "%s", name);
-		slot->flight.done = peer_acked;
-		slot->fence.done = dp_greet_fenced;
-		slot->call.done = peer_found;
-		dp_call_init(&slot->call.call);
-		dp_timer_init(&slot->retry, peer_retry);
-		p->slots[p->cnt++] = slot;
-	}
-	slot->id = *id;
+	if (slot == NULL)
+		return slot_new(p, name, id, slot_out);
+	if (!slot->trusted)
+		return TN_PEER_UNKNOWN;
+	if (!tn_peer_id_eq(&slot->id, id))
+		return TN_PEER_STALE;
 	*slot_out = slot;
 	return TN_OK;
+}
+
+/* ---- whom the control plane trusts ---- */
+
+/* What the holder of this key had here: no ticket admits it any more, and its lanes are closed. */
+static void shut_out(struct dp_peer_slot *slot)
+{
+	struct dp_control *ctl = slot->ctl;
+
+	(void)dp_tickets_revoke(&ctl->greet.tickets, slot->index);
+	slot->incoming = (struct tn_id128){ { 0 } };
+	dp_crew_broadcast(&ctl->crew, (struct dp_cmd){ .kind = DP_CMD_FENCE, .fd = -1, .peer = slot->id }, NULL);
+}
+
+void dp_peers_list_begin(struct dp_peers *p)
+{
+	p->listing++;
+}
+
+tn_status dp_peers_list_add(struct dp_peers *p, const char *name, const struct tn_peer_id *id)
+{
+	struct dp_peer_slot *slot = dp_peers_find(p, name);
+
+	if (slot == NULL)
+		return slot_new(p, name, id, &slot);
+	slot->listing = p->listing;
+	if (!tn_peer_id_eq(&slot->id, id)) {
+		tn_log_warn("peer", "%s has another key now: lanes and tickets of the old one are void", name);
+		shut_out(slot);
+		slot->id = *id;
+		if (slot->trusted)
+			dp_peers_refresh(p->ctl, slot->index);
+	}
+	if (!slot->trusted) {
+		slot->trusted = true;
+		dp_remote_peer_back(p->ctl, slot->name);
+	}
+	return TN_OK;
+}
+
+void dp_peers_list_end(struct dp_peers *p)
+{
+	for (uint32_t i = 0; i < p->cnt; i++) {
+		struct dp_peer_slot *slot = p->slots[i];
+		if (slot->listing == p->listing || !slot->trusted)
+			continue;
+		tn_log_warn("peer", "%s is no longer among the peers of this host: its lanes and tickets are void", slot->name);
+		slot->trusted = false;
+		shut_out(slot);
+		dp_remote_peer_gone(p->ctl, slot->name);
+	}
 }
 
 /* ---- versions ---- */
@@ -199,7 +266,6 @@ static void peer_found(struct dp_peer_call *call, tn_status s, const struct dp_p
 		refresh_later(slot);
 		return;
 	}
-	slot->id = peer->id;
 	refresh_end(slot, peer);
 }
 

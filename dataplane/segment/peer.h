@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The other data planes as this process knows them: a slot per peer name whose index never changes, the version of its
- * session, ticket and endpoints that workers use, and the search for a newer one when lanes are refused. Also which of
- * a peer's incarnations may have lanes into this host. Control thread. */
+ * session, ticket and endpoints that workers use, and the search for a newer one when lanes are refused. Also who is
+ * trusted at all, and which of a peer's incarnations may have lanes into this host. Control thread. */
 #ifndef DP_SEGMENT_PEER_H
 #define DP_SEGMENT_PEER_H
 
@@ -11,13 +11,13 @@
 #include "dataplane/link/call.h"
 #include "dataplane/segment/table.h"
 
-#define DP_PEERS_MAX 4096u
-
 struct dp_control;
 
 struct dp_peer_slot {
 	struct dp_control *ctl;
 	uint32_t index;
+	bool trusted;                  /* it is in the control plane's list */
+	uint64_t listing;              /* the last list that had it */
 	char name[TN_NAME_MAX];
 	struct tn_peer_id id;
 	/* Versions: workers may use `prev` until they acknowledge `cur`; `next` waits for that. NULL cur: not known yet. */
@@ -41,6 +41,7 @@ struct dp_peers {
 	struct dp_control *ctl;
 	uint32_t cnt;
 	struct dp_peer_slot **slots;   /* by index; slots never move or go */
+	uint64_t listing;              /* counts lists */
 };
 
 void dp_peers_init(struct dp_peers *p, struct dp_control *ctl);
@@ -52,7 +53,15 @@ TN_INLINE struct dp_peer_slot *dp_peers_at(const struct dp_peers *p, uint32_t in
 {
 	return index < p->cnt ? p->slots[index] : NULL;
 }
-/* A configured peer: makes its slot if the name is new. TN_LIMIT, TN_NO_MEMORY. */
+/* The control plane's list of whom it trusts, told anew with every attachment. Who is not in it, or is in it with another
+ * key, loses what it had here: its tickets, its lanes into this host and (if it is gone) what was opened at it.
+ * add: TN_LIMIT, TN_NO_MEMORY. */
+void dp_peers_list_begin(struct dp_peers *p);
+tn_status dp_peers_list_add(struct dp_peers *p, const char *name, const struct tn_peer_id *id);
+void dp_peers_list_end(struct dp_peers *p);
+
+/* A peer that the control plane speaks of: makes its slot if the name is new. TN_PEER_UNKNOWN: no longer trusted;
+ * TN_PEER_STALE: not the key it is trusted with; TN_LIMIT, TN_NO_MEMORY. */
 tn_status dp_peers_introduce(struct dp_peers *p, const char *name, const struct tn_peer_id *id,
                              struct dp_peer_slot **slot_out);
 /* What the control plane says about a peer now; workers get it if it is news. `peer->index` is ignored: ours is

@@ -228,7 +228,8 @@ static tn_status open_at_peer(struct dp_app *c, const char *ref, const char *pee
 	struct dp_opened *o;
 	tn_status s;
 
-	if (tn_config_peer_by_name(ctl->config, peer) == NULL && dp_peers_find(&ctl->peers, peer) == NULL)
+	const struct dp_peer_slot *slot = dp_peers_find(&ctl->peers, peer);
+	if (slot != NULL ? !slot->trusted : tn_config_peer_by_name(ctl->config, peer) == NULL)
 		return TN_PEER_UNKNOWN;
 	if (!dp_link_attached(ctl->link))
 		return TN_CONTROLPLANE_DOWN;
@@ -423,6 +424,40 @@ void dp_remote_peer_returned(struct dp_control *ctl, const char *peer)
 		o->backoff_ns = BACKOFF_FIRST_NS;
 		if (o->refreshing && dp_timer_armed(&o->retry))
 			dp_timer_set(&ctl->loop, &o->retry, ctl->loop.now_ns);
+	}
+}
+
+/* The next opened segment of this peer at or after *at. */
+static struct dp_opened *next_of_peer(struct dp_control *ctl, const char *peer, uint32_t *at)
+{
+	size_t len = strlen(peer);
+
+	while (*at < ctl->remotes.cap) {
+		struct dp_opened *o = dp_handles_at(&ctl->remotes, (*at)++);
+		if (o != NULL && !o->local && strncmp(o->ref, peer, len) == 0 && o->ref[len] == '/' &&
+		    o->state == DP_OPENED_LIVE && dp_app_is_live(o->client))
+			return o;
+	}
+	return NULL;
+}
+
+void dp_remote_peer_gone(struct dp_control *ctl, const char *peer)
+{
+	for (uint32_t at = 0;;) {
+		struct dp_opened *o = next_of_peer(ctl, peer, &at);
+		if (o == NULL)
+			return;
+		refresh_lose(o, TN_PEER_UNKNOWN);
+	}
+}
+
+void dp_remote_peer_back(struct dp_control *ctl, const char *peer)
+{
+	for (uint32_t at = 0;;) {
+		struct dp_opened *o = next_of_peer(ctl, peer, &at);
+		if (o == NULL)
+			return;
+		refresh_begin(o);
 	}
 }
 

@@ -46,6 +46,9 @@ void dp_remote_segment_changed(struct dp_control *ctl, const char *peer, const c
                                const struct tn_id128 *session, uint64_t generation);
 /* The control plane says that a peer is back: searches for its segments that wait go on at once. */
 void dp_remote_peer_returned(struct dp_control *ctl, const char *peer);
+/* The peer is trusted no more: what was opened at it is lost (PEER_UNKNOWN). And trusted again: it is looked for. */
+void dp_remote_peer_gone(struct dp_control *ctl, const char *peer);
+void dp_remote_peer_back(struct dp_control *ctl, const char *peer);
 /* A segment of this host can be found now: who opened an earlier one of that name gets it. */
 void dp_remote_segment_appeared(struct dp_control *ctl, const struct dp_local_segment *seg);
 

@@ -9,7 +9,6 @@
 
 /* The most slots of one table: more than any host needs, and a bound on reserved address space. */
 #define SLOTS_MAX (UINT32_C(1) << 22)
-#define PEERS_MAX 1024u
 
 static uint32_t slots(const struct tn_config *cfg, enum tn_config_key per_client)
 {
@@ -23,7 +22,7 @@ tn_status dp_view_init(struct dp_view *v, const struct tn_config *cfg, uint64_t 
 		.memory_cap = slots(cfg, TN_CFG_LIMITS_MAX_MEMORIES_PER_CLIENT),
 		.segment_cap = slots(cfg, TN_CFG_LIMITS_MAX_SEGMENTS_PER_CLIENT),
 		.remote_cap = slots(cfg, TN_CFG_LIMITS_MAX_OPENS_PER_CLIENT),
-		.peer_cap = PEERS_MAX,
+		.peer_cap = DP_PEERS_MAX,
 	};
 	v->memories = calloc(v->memory_cap, sizeof *v->memories);
 	v->segments = calloc(v->segment_cap, sizeof *v->segments);

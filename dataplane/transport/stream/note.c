@@ -51,7 +51,7 @@ tn_status dp_stream_note_send(struct dp_transport *t, struct dp_request *r, cons
 void dp_stream_note_cancel(struct dp_transport *t, struct dp_request *r)
 {
 	struct dp_stream *s = stream_of(t);
-	for (uint32_t i = 0; i < s->cfg.peer_cnt; i++) {
+	for (uint32_t i = 0; i < tn_load_relaxed32(&s->path_cnt); i++) {
 		struct dp_path *p = &s->paths[i];
 		for (uint32_t pos = p->small_head; pos != p->small_tail; pos++) {
 			struct dp_small *slot = slot_at(p, pos);

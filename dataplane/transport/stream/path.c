@@ -17,7 +17,8 @@ TN_INLINE struct dp_stream *stream_of(struct dp_transport *t) { return tn_contai
 
 struct dp_path *dp_path_of(const struct dp_stream *s, uint32_t peer_index)
 {
-	return peer_index < s->cfg.peer_cnt ? &s->paths[peer_index] : NULL;
+	/* [P1] acquire: the control thread sees paths that are set up. */
+	return peer_index < tn_load_acquire32(&s->path_cnt) ? &s->paths[peer_index] : NULL;
 }
 
 void dp_path_init(struct dp_path *p, struct dp_stream *s, uint32_t peer_index)
@@ -330,9 +331,15 @@ void dp_path_closed(struct dp_lane *l, tn_status status, enum dp_frame_error err
 
 void dp_stream_peer_set(struct dp_transport *t, const struct dp_peer *peer)
 {
-	struct dp_path *p = dp_path_of(stream_of(t), peer->index);
-	if (p == NULL)
+	struct dp_stream *s = stream_of(t);
+	if (peer->index >= s->cfg.peer_cnt)
 		return;
+	for (uint32_t i = tn_load_relaxed32(&s->path_cnt); i <= peer->index; i++) {
+		dp_path_init(&s->paths[i], s, i);
+		/* [P1] release: a path that can be found is set up. */
+		tn_store_release32(&s->path_cnt, i + 1);
+	}
+	struct dp_path *p = &s->paths[peer->index];
 	uint32_t cnt = TN_MIN(peer->endpoint_cnt, DP_ENDPOINTS_MAX);
 	bool restarted = !tn_id128_eq(&p->session, &peer->session);
 	bool moved = restarted || cnt != p->endpoint_cnt ||

@@ -24,7 +24,7 @@ void dp_stream_cfg_tcp(const struct tn_config *config, struct dp_stream_cfg *out
 	*out = (struct dp_stream_cfg){
 		.lanes_per_peer = (uint32_t)tn_config_u64(config, TN_CFG_TCP_LANES_PER_PEER),
 		.frame_bytes = (uint32_t)tn_config_u64(config, TN_CFG_TCP_FRAME_BYTES),
-		.peer_cnt = tn_config_peer_cnt(config),
+		.peer_cnt = DP_PEERS_MAX,
 		.server_lanes = (uint32_t)tn_config_u64(config, TN_CFG_TCP_MAX_CONNECTIONS),
 		.xfers = (uint32_t)tn_config_u64(config, TN_CFG_LIMITS_MAX_REQUESTS_PER_WORKER),
 		.lane_window_bytes = tn_config_u64(config, TN_CFG_TCP_LANE_WINDOW_BYTES),
@@ -111,8 +111,6 @@ tn_status dp_stream_new(struct dp_worker *w, const struct dp_transport_ops *ops,
 		return st;
 	}
 	tn_rand_seed(&s->rand, seed);
-	for (uint32_t i = 0; i < s->cfg.peer_cnt; i++)
-		dp_path_init(&s->paths[i], s, i);
 	s->base.up = true;
 	*out = &s->base;
 	return TN_OK;
@@ -247,7 +245,7 @@ static void sweep(struct dp_stream *s, uint64_t now_ns)
 		/* closing one lane may close others of its path: then begin again, there are fewer now */
 		node = dp_lane_open(l) && l->serial == serial ? l->live_link.next : s->live.next;
 	}
-	for (uint32_t i = 0; i < s->cfg.peer_cnt; i++)
+	for (uint32_t i = 0; i < tn_load_relaxed32(&s->path_cnt); i++)
 		dp_stream_timer(s, dp_path_sweep(&s->paths[i], now_ns));
 }
 

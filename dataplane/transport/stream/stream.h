@@ -20,7 +20,7 @@
 
 struct dp_stream_cfg {
 	uint32_t lanes_per_peer, frame_bytes;
-	uint32_t peer_cnt;        /* paths; peer indices are below */
+	uint32_t peer_cnt;        /* room for paths; peer indices are below */
 	uint32_t server_lanes;    /* accepted connections at once */
 	uint32_t xfers;           /* attempts accepted and not ended */
 	uint64_t lane_window_bytes;
@@ -119,7 +119,8 @@ struct dp_stream {
 	struct tn_rand rand;
 	uint64_t timer_ns; /* nothing is due before */
 	uint64_t call_bytes; /* that a call moves, smoothed over the last few calls that moved any */
-	struct dp_path *paths;
+	struct dp_path *paths;     /* path_cnt of them are set up: up to the highest peer that was told of */
+	tn_a32 path_cnt;           /* grows; the control thread's explanation reads it */
 	struct dp_lane *lanes;
 	struct dp_sender *sender_pool;
 	struct dp_xfer *xfers, *xfer_free;
