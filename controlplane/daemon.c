@@ -31,6 +31,7 @@
 #include "shm-ring/telemetry.h"
 
 #define LEASE_WAIT_NS (2 * TN_NS_PER_S) /* for a predecessor that is being killed */
+#define EVENT_MARK "controlplane.events"
 #define TICK_MS 50 /* events reach the log, and a dead data plane reaches /ready, within this */
 
 struct daemon {
@@ -44,6 +45,7 @@ struct daemon {
 	struct cp_node *node;
 	struct shr_published port_file;
 	int signal_fd;
+	bool engine_silent;            /* said so in the log */
 	int engine_pidfd;              /* -1: none known */
 	uint64_t engine_generation;    /* of the telemetry file that is mapped */
 	uint64_t engine_pid;
@@ -105,6 +107,8 @@ static uint32_t required_transports(const struct tn_config *cfg)
 
 static tn_status observe_start(struct daemon *d)
 {
+	char mark[512];
+	snprintf(mark, sizeof mark, "%s/" EVENT_MARK, tn_config_str(d->config, TN_CFG_RUNTIME_DIR));
 	struct cp_observe_cfg cfg = {
 		.build = { TN_VERSION, TN_COMMIT, TN_BUILD_TYPE },
 		.openmetrics = tn_config_bool(d->config, TN_CFG_METRICS_OPENMETRICS_ENABLED),
@@ -112,6 +116,7 @@ static tn_status observe_start(struct daemon *d)
 		.stall_ns = tn_config_ns(d->config, TN_CFG_OBS_READY_STALL_MS),
 		.required_transports = required_transports(d->config),
 		.sink = event_sink,
+		.mark_path = mark,
 	};
 	return cp_observe_create(&cfg, &d->observe);
 }
@@ -250,13 +255,19 @@ static void engine_map(struct daemon *d)
 static void engine_look(struct daemon *d)
 {
 	const struct cp_link *l = &d->node->link;
+	char text[CP_TROUBLE_TEXT];
 	if (l->pid != 0 && l->pid != d->engine_pid)
 		engine_watch(d, l->pid);
 	engine_map(d);
 	struct cp_observe_facts facts = { .engine_alive = engine_alive(d), .peer_bus_bound = true,
 					  .link_up = l->attached && l->snapshot_done };
-	if (!facts.engine_alive && l->attached)
+	if (!facts.engine_alive && (l->attached || l->silent))
 		cp_node_link_lost(d->node, tn_now_ns());
+	if (l->silent)
+		facts.silent_since_ns = l->heard_ns;
+	if (l->silent && !d->engine_silent)
+		tn_log_warn("link", "%s", cp_node_link_trouble(d->node, text));
+	d->engine_silent = l->silent;
 	cp_observe_facts(d->observe, &facts);
 }
 

@@ -214,6 +214,14 @@ void cp_node_input(struct cp_node *node, const struct cp_input *in, uint64_t now
 /* The data plane is silent for this many heartbeats: the bus to it counts as down until it speaks again. */
 #define LINK_SILENT_HEARTBEATS 3u
 
+static void link_end(struct cp_node *node, bool silent)
+{
+	char text[CP_TROUBLE_TEXT];
+	node->link.attached = false;
+	node->link.silent = silent;
+	cp_exchange_drop(node->exchange, CP_TARGET_LINK, TN_DATAPLANE_DOWN, cp_node_link_trouble(node, text));
+}
+
 void cp_node_tick(struct cp_node *node, uint64_t now_ns)
 {
 	node->now_ns = now_ns;
@@ -222,14 +230,28 @@ void cp_node_tick(struct cp_node *node, uint64_t now_ns)
 	cp_hello_tick(node);
 	uint64_t silent_ns = LINK_SILENT_HEARTBEATS * tn_config_ns(node->config, TN_CFG_CONTROL_HEARTBEAT_MS);
 	if (node->link.attached && now_ns - node->link.heard_ns > silent_ns)
-		cp_node_link_lost(node, now_ns);
+		link_end(node, true);
 }
 
 void cp_node_link_lost(struct cp_node *node, uint64_t now_ns)
 {
 	node->now_ns = now_ns;
-	node->link.attached = false;
-	cp_exchange_drop(node->exchange, CP_TARGET_LINK, TN_DATAPLANE_DOWN, "the data plane is dead or does not speak");
+	link_end(node, false);
+}
+
+const char *cp_node_link_trouble(const struct cp_node *node, char out[static CP_TROUBLE_TEXT])
+{
+	const struct cp_link *l = &node->link;
+	unsigned long long s = (node->now_ns - TN_MIN(l->heard_ns, node->now_ns)) / TN_NS_PER_S;
+	if (l->generation == 0)
+		snprintf(out, CP_TROUBLE_TEXT, "no data plane of host %s has attached: is tent-dataplane running?", node->name);
+	else if (l->silent)
+		snprintf(out, CP_TROUBLE_TEXT, "the data plane of host %s does not answer: silent for %llu s (stopped, or "
+			 "hanging)", node->name, s);
+	else
+		snprintf(out, CP_TROUBLE_TEXT, "the data plane of host %s is dead, last heard of %llu s ago, and none has "
+			 "attached since", node->name, s);
+	return out;
 }
 
 uint64_t cp_node_next_ns(const struct cp_node *node)

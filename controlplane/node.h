@@ -132,6 +132,7 @@ struct cp_link {                       /* our data plane as it told us */
 	uint64_t frame_bytes;
 	json_t *endpoints;
 	uint64_t heard_ns;
+	bool silent;                   /* not attached because it says nothing; its process may be stopped */
 };
 
 struct cp_node {
@@ -195,6 +196,9 @@ tn_status cp_node_send(struct cp_node *node, uint32_t target, const char *type, 
 /* Answer. `body` is stolen (may be NULL); detail may be NULL when status is OK. */
 void cp_node_reply(struct cp_node *node, const struct cp_reply_to *to, tn_status status, const char *detail, json_t *body);
 struct cp_peer *cp_node_peer_by_name(struct cp_node *node, const char *name);
+/* While no data plane is attached: which one is missing, since when, in a line for people here and on other hosts. */
+#define CP_TROUBLE_TEXT 160u
+const char *cp_node_link_trouble(const struct cp_node *node, char out[static CP_TROUBLE_TEXT]);
 
 /* A request that came in through any door. */
 struct cp_request {

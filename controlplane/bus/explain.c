@@ -132,8 +132,9 @@ static void on_data_plane(struct cp_node *node, void *ctx, tn_status status, con
 
 static void ask_data_plane(struct cp_node *node, struct explain *e)
 {
+	char text[CP_TROUBLE_TEXT];
 	if (!node->link.attached) {
-		finish(node, e, TN_DATAPLANE_DOWN, "no data plane is attached", NULL);
+		finish(node, e, TN_DATAPLANE_DOWN, cp_node_link_trouble(node, text), NULL);
 		return;
 	}
 	json_t *query = e->query;

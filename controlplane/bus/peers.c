@@ -189,8 +189,9 @@ void cp_bus_peer_probe(struct cp_node *node, const struct cp_request *rq)
 /* Who moved what is the data plane's to say; it checks the arguments. */
 void cp_bus_peer_load(struct cp_node *node, const struct cp_request *rq)
 {
+	char text[CP_TROUBLE_TEXT];
 	if (!node->link.attached) {
-		cp_node_reply(node, &rq->to, TN_DATAPLANE_DOWN, "no data plane is attached", NULL);
+		cp_node_reply(node, &rq->to, TN_DATAPLANE_DOWN, cp_node_link_trouble(node, text), NULL);
 		return;
 	}
 	cp_link_forward(node, rq, "peer_load", json_copy((json_t *)(uintptr_t)rq->body));

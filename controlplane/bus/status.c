@@ -32,8 +32,11 @@ static json_t *status_answer(const struct cp_node *node, const json_t *dp)
 	tn_json_put_str(b, "host", node->name);
 	tn_json_put_bool(b, "data_plane_attached", node->link.attached);
 	json_object_set_new(b, "control_plane", control_part(node));
-	if (!node->link.attached)
+	if (!node->link.attached) {
+		char text[CP_TROUBLE_TEXT];
+		tn_json_put_str(b, "data_plane_trouble", cp_node_link_trouble(node, text));
 		return b;
+	}
 	json_t *d = dp != NULL ? json_copy((json_t *)(uintptr_t)dp) : json_object();
 	tn_json_put_u64(d, "pid", node->link.pid);
 	tn_json_put_hex128(d, "session", &node->link.session);

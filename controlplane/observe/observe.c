@@ -42,12 +42,13 @@ tn_status cp_observe_create(const struct cp_observe_cfg *cfg, struct cp_observe 
 		goto undo_object;
 	if (pthread_mutex_init(&o->render_lock, NULL) != 0)
 		goto undo_facts_lock;
-	if (cp_event_pump_init(&o->pump) != TN_OK)
+	if (cp_event_pump_init(&o->pump, cfg->mark_path) != TN_OK)
 		goto undo_render_lock;
 	*out = o;
 	return TN_OK;
 
 undo_render_lock:
+	cp_event_pump_close(&o->pump);
 	pthread_mutex_destroy(&o->render_lock);
 undo_facts_lock:
 	pthread_mutex_destroy(&o->facts_lock);
@@ -123,7 +124,7 @@ bool cp_observe_poll(struct cp_observe *o)
 	cp_pipeline_add(&o->cells, TN_C1(EVENTS_DROPPED_TOTAL, TN_RING_LOG), missed[0]);
 	cp_pipeline_add(&o->cells, TN_C1(EVENTS_DROPPED_TOTAL, TN_RING_TRACE), missed[1]);
 	cp_event_pump_render(&o->pump, cnt, tn_now_ns(), o->cfg.sink ? o->cfg.sink : no_sink, o->cfg.sink_ctx);
-	return cnt >= CP_PUMP_BATCH;
+	return o->pump.more;
 }
 
 /* ---- asking */
@@ -139,6 +140,7 @@ static void collect_ready(struct cp_observe *o, uint64_t now_ns, struct cp_ready
 	in->engine_alive = o->facts.engine_alive;
 	in->peer_bus_bound = o->facts.peer_bus_bound;
 	in->link_up = o->facts.link_up;
+	in->silent_since_ns = o->facts.silent_since_ns;
 	if (!in->attached)
 		return;
 	in->schema_ok = cp_scrape_schema_ok(&o->tele);

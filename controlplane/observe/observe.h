@@ -29,6 +29,7 @@ struct cp_observe_cfg {
 	uint32_t required_transports; /* bits (1 << enum tn_transport) */
 	cp_line_sink sink;            /* where event lines go; NULL = nowhere (they are still counted and drained) */
 	void *sink_ctx;
+	const char *mark_path;        /* file that remembers how far events are in the log; NULL: nothing survives a restart */
 };
 
 /* TN_OK, TN_NO_MEMORY, TN_SYSTEM. */
@@ -55,6 +56,7 @@ struct cp_observe_facts {
 	bool engine_alive;   /* the data-plane process lives (pidfd, socket) */
 	bool peer_bus_bound; /* peers can reach this control plane */
 	bool link_up;        /* the bus to the data plane works */
+	uint64_t silent_since_ns; /* it does not, and a data plane that is not dead says nothing since; 0: no */
 };
 void cp_observe_facts(struct cp_observe *o, const struct cp_observe_facts *facts);
 

@@ -2,6 +2,8 @@
  * The readiness rule of contract section 5 and its JSON, schema version 1. */
 #include "controlplane/observe/ready.h"
 
+#include <stdio.h>
+
 #include "common/clock.h"
 #include "common/json_out.h"
 
@@ -93,6 +95,17 @@ static const char *worker_word(const struct cp_ready_in *in, uint32_t reasons)
 	return reasons >> CP_READY_WORKER_STALLED & 1 ? "stalled" : "running";
 }
 
+/* "control_plane_unavailable" alone would send people to the wrong process. */
+static void json_detail(struct tn_jout *j, const struct cp_ready_in *in)
+{
+	char text[128];
+	if (in->link_up || in->silent_since_ns == 0)
+		return;
+	snprintf(text, sizeof text, "the data plane of this host does not answer: silent for %llu s (stopped, or hanging)",
+		 (unsigned long long)(age_ns(in->silent_since_ns, in->now_ns) / TN_NS_PER_S));
+	tn_jout_str(j, "detail", text);
+}
+
 void cp_ready_json(const struct cp_ready_in *in, uint32_t reasons, struct tn_text *out)
 {
 	struct tn_jout j;
@@ -100,6 +113,7 @@ void cp_ready_json(const struct cp_ready_in *in, uint32_t reasons, struct tn_tex
 	tn_jout_u64(&j, "schema_version", 1);
 	tn_jout_bool(&j, "ready", reasons == 0);
 	cp_ready_json_reasons(&j, reasons);
+	json_detail(&j, in);
 	tn_jout_object(&j, "checks");
 	tn_jout_bool(&j, "engine", engine_available(in));
 	tn_jout_bool(&j, "control_plane", in->peer_bus_bound && in->link_up);

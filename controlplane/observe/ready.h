@@ -40,6 +40,7 @@ struct cp_ready_in {
 	bool engine_alive; /* the process lives */
 	uint32_t engine_state;        /* enum shr_tele_state */
 	bool peer_bus_bound, link_up; /* control plane: peers can reach us; the bus to the data plane works */
+	uint64_t silent_since_ns;     /* the link is down because a data plane that is not dead says nothing since; 0: no */
 	uint32_t loaded_transports, required_transports; /* bits (1 << enum tn_transport) */
 	uint32_t worker_cnt;
 	struct cp_worker_state worker[SHR_WORKERS_MAX];
@@ -59,7 +60,8 @@ const char *cp_ready_reason_text(unsigned reason);
 /* Transports usable on at least one living worker, as bits; 0 while the engine is not available. */
 uint32_t cp_ready_transports_up(const struct cp_ready_in *in);
 
-/* Appends the versioned JSON body of /ready (reasons as evaluated) and of /live. */
+/* Appends the versioned JSON body of /ready (reasons as evaluated; `detail` says in words what the closed set of reasons
+ * cannot) and of /live. */
 void cp_ready_json(const struct cp_ready_in *in, uint32_t reasons, struct tn_text *out);
 void cp_live_json(uint64_t uptime_ns, struct tn_text *out);
 

@@ -103,7 +103,8 @@ void cp_issue_ticket(struct cp_node *node, const struct cp_request *rq)
 		return;
 	}
 	if (!node->link.attached) {
-		cp_node_reply(node, &rq->to, TN_DATAPLANE_DOWN, "no data plane is attached on that host", NULL);
+		char text[CP_TROUBLE_TEXT];
+		cp_node_reply(node, &rq->to, TN_DATAPLANE_DOWN, cp_node_link_trouble(node, text), NULL);
 		return;
 	}
 	bool same = tn_id128_eq(&p->issued_to, &session);

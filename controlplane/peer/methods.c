@@ -34,7 +34,9 @@ static void on_get_segment(struct cp_node *node, const struct cp_request *rq)
 		return;
 	}
 	if (!node->link.attached || !node->link.snapshot_done) {
-		cp_node_reply(node, &rq->to, TN_DATAPLANE_DOWN, "the data plane of that host is not attached yet", NULL);
+		char trouble[CP_TROUBLE_TEXT] = "the data plane of that host is not attached yet";
+		cp_node_reply(node, &rq->to, TN_DATAPLANE_DOWN,
+			      node->link.attached ? trouble : cp_node_link_trouble(node, trouble), NULL);
 		return;
 	}
 	const json_t *seg = cp_local_get(node->local, name);

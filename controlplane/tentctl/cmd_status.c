@@ -32,7 +32,7 @@ static void print_data_plane(const json_t *answer)
 {
 	const json_t *d = json_object_get(answer, "data_plane");
 	if (d == NULL) {
-		puts("data plane     not attached: transfers that run go on; is tent-dataplane up?");
+		printf("data plane     not attached: %s\n", tctl_text(answer, "data_plane_trouble"));
 		return;
 	}
 	printf("data plane     pid %s, generation %s, session %.8s\n", tctl_text(d, "pid"), tctl_text(d, "generation"),

@@ -32,12 +32,15 @@ static void sink(void *ctx, const char *line, size_t len)
 	}
 }
 
+static const char *mark_path;
+
 static struct cp_observe *make(void)
 {
 	struct cp_observe *o = NULL;
 	struct cp_observe_cfg cfg = { .build = { "9.9", "cafe", "Test" }, .openmetrics = true, .recording = true,
-		.stall_ns = 10 * TN_NS_PER_S, .sink = sink };
+		.stall_ns = 10 * TN_NS_PER_S, .sink = sink, .mark_path = mark_path };
 	lines_len = 0;
+	lines[0] = '\0';
 	CU_ASSERT_EQUAL_FATAL(cp_observe_create(&cfg, &o), TN_OK);
 	return o;
 }
@@ -93,7 +96,7 @@ static bool has(const char *part)
 
 static void facts(struct cp_observe *o, bool alive, bool bound, bool up)
 {
-	cp_observe_facts(o, &(struct cp_observe_facts){ alive, bound, up });
+	cp_observe_facts(o, &(struct cp_observe_facts){ alive, bound, up, 0 });
 }
 
 static void before_any_data_plane(void)
@@ -247,6 +250,73 @@ static void events_become_lines_and_exemplars(void)
 	drop(&t);
 }
 
+static void span(struct shr_event_writer *w, uint64_t request_id) /* spans are not rate-limited */
+{
+	struct shr_event_shm ev = { .kind = SHR_EVENT_SPAN_ATTEMPT, .mono_ns = tn_now_ns(), .request_id = request_id,
+		.trace_lo = 0x77, .duration_ns = 3000, .retention = TN_RETENTION_HEAD_SAMPLED,
+		.transport = TN_TRANSPORT_TCP, .operation = TN_OP_WRITE };
+	shr_event_write(w, &ev);
+}
+
+static bool logged(unsigned request_id)
+{
+	char part[40];
+	(void)snprintf(part, sizeof part, "\"request_id\":%u,", request_id);
+	return strstr(lines, part) != NULL;
+}
+
+/* Another control plane, the same data plane: it goes on where its predecessor stopped. */
+static struct cp_observe *again(struct cp_observe *o, const struct shr_tele *t)
+{
+	cp_observe_destroy(o);
+	o = make();
+	CU_ASSERT_EQUAL_FATAL(cp_observe_attach(o, path_of(t)), TN_OK);
+	while (cp_observe_poll(o))
+		;
+	return o;
+}
+
+static void a_restart_renders_nothing_twice(void)
+{
+	char mark[] = "/tmp/tent-mark-XXXXXX";
+	int fd = mkstemp(mark);
+	struct shr_event_writer w;
+	struct shr_tele t = engine(tn_metric_schema_hash(), TN_METRIC_CELL_CNT);
+	CU_ASSERT_TRUE_FATAL(fd >= 0);
+	mark_path = mark;
+	shr_event_writer_init(&w, &t, 0, true);
+	span(&w, 101);
+	struct cp_observe *o = again(make(), &t);
+	CU_ASSERT_TRUE(logged(101));
+	span(&w, 102); /* while it runs: in the log */
+	(void)cp_observe_poll(o);
+	CU_ASSERT_TRUE(logged(102));
+	span(&w, 103); /* while nobody reads: not yet */
+	o = again(o, &t);
+	CU_ASSERT_TRUE(!logged(101) && !logged(102) && logged(103));
+	o = again(o, &t);
+	CU_ASSERT_EQUAL(lines_len, 0);
+	for (unsigned i = 0; i < 100; i++) /* 64 slots: 36 are gone before the next one comes, and that is known */
+		span(&w, 200 + i);
+	o = again(o, &t);
+	CU_ASSERT_FALSE(logged(235));
+	fetch(o, CP_HTTP_METRICS);
+	CU_ASSERT_TRUE(has("tent_events_dropped_total{ring=\"trace\"} 36\n"));
+	/* a mark that cannot be of this ring, or is none at all, costs nothing but the repetition */
+	span(&w, 300);
+	CU_ASSERT_EQUAL(pwrite(fd, "\xff\xff\xff\xff\xff\xff\xff\xff", 8, 32), 8);
+	o = again(o, &t);
+	CU_ASSERT_TRUE(logged(300));
+	CU_ASSERT_EQUAL(ftruncate(fd, 3), 0);
+	o = again(o, &t);
+	CU_ASSERT_TRUE(logged(300));
+	cp_observe_destroy(o);
+	mark_path = NULL;
+	close(fd);
+	unlink(mark);
+	drop(&t);
+}
+
 static void stalled_worker_is_seen(void)
 {
 	struct cp_observe *o = make();
@@ -367,5 +437,6 @@ TN_TEST_MAIN("observe", { "before any data plane", before_any_data_plane },
 	{ "numbers reach the exposition", numbers_reach_the_exposition },
 	{ "another schema serves the pipeline only", another_schema_serves_the_pipeline_only },
 	{ "another ABI detaches", another_abi_detaches },
+	{ "a restart renders nothing twice", a_restart_renders_nothing_twice },
 	{ "events become lines and exemplars", events_become_lines_and_exemplars },
 	{ "a stalled worker is seen", stalled_worker_is_seen }, { "over HTTP", over_http }, { "three threads", three_threads })

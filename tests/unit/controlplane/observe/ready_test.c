@@ -50,6 +50,26 @@ static void each_reason_alone(void)
 	CASE(BIT(WORKER_STALLED), (in.worker[1].oldest_work_ns = 50 * S, in.worker[1].last_progress_ns = 60 * S));
 }
 
+static void a_silent_data_plane_is_named(void)
+{
+	struct cp_ready_in in = healthy();
+	struct tn_text t;
+	in.link_up = false;
+	in.silent_since_ns = 83 * S;
+	tn_text_init(&t, 4096);
+	cp_ready_json(&in, cp_ready_evaluate(&in), &t);
+	json_t *j = json_loadb(t.p, t.len, 0, NULL);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(json_object_get(j, "detail"));
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(j, "detail")),
+			       "the data plane of this host does not answer: silent for 17 s (stopped, or hanging)");
+	json_decref(j);
+	tn_text_reset(&t);
+	in.silent_since_ns = 0; /* down for another reason */
+	cp_ready_json(&in, cp_ready_evaluate(&in), &t);
+	CU_ASSERT_PTR_NULL(strstr(t.p, "detail"));
+	tn_text_free(&t);
+}
+
 static void stalled_needs_both_old_work_and_no_progress(void)
 {
 	CASE(0, (in.worker[0].oldest_work_ns = 5 * S, in.worker[0].last_progress_ns = 99 * S));  /* long transfer, moving */
@@ -140,6 +160,7 @@ static void diagnostics_json(void)
 	json_decref(doc);
 }
 
-TN_TEST_MAIN("observe/ready", { "each reason alone", each_reason_alone },
+TN_TEST_MAIN("observe/ready", { "a silent data plane is named", a_silent_data_plane_is_named },
+	{ "each reason alone", each_reason_alone },
 	{ "stalled needs both old work and no progress", stalled_needs_both_old_work_and_no_progress },
 	{ "reasons add up", reasons_add_up }, { "/ready and /live", ready_json }, { "/diagnostics", diagnostics_json })
