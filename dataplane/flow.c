@@ -65,7 +65,8 @@ static bool batch_of(struct dp_worker *w, struct dp_qp *qp, const struct dp_requ
 	*out = dp_qp_batch(qp, r->sqe.batch);
 	if (*out)
 		return true;
-	struct dp_batch *b = qp->batch_cnt < qp->sq.entries * 2 ? dp_batch_new(&w->pools) : NULL;
+	struct dp_batch *b = qp->batch_cnt < qp->sq.entries * 2 ? dp_batch_new(&w->pools, dp_client_index(qp->cfg.client_id)) :
+									NULL;
 	if (!b)
 		return false;
 	b->number = r->sqe.batch;

@@ -8,7 +8,6 @@
 #include "shm-ring/lease.h"
 
 #define DP_ATTACH_SOCKET "attach.sock"
-#define DP_CLIENTS_MAX 4096u /* index bits of a client id */
 
 struct dp_attach {
 	struct dp_control *ctl;

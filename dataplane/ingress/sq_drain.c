@@ -21,7 +21,7 @@ static bool copy_note(struct dp_qp *qp, struct dp_pools *pools, struct dp_reques
 {
 	if (r->sqe.note_len == 0)
 		return true;
-	uint8_t *buf = dp_note_new(pools);
+	uint8_t *buf = dp_note_new(pools, r);
 	if (!buf)
 		return false;
 	/* Whole words; the slot is SHR_NOTE_BYTES long and so is the buffer. */
@@ -41,7 +41,7 @@ uint32_t dp_sq_drain(struct dp_qp *qp, struct dp_pools *pools, const struct dp_v
 	}
 	max = TN_MIN(max, TN_MIN(avail, DP_DRAIN_BATCH));
 	while (cnt < max) {
-		struct dp_request *r = dp_request_new(pools);
+		struct dp_request *r = dp_request_new(pools, dp_client_index(qp->cfg.client_id));
 		if (!r)
 			break;
 		shr_sq_copy(&qp->sq, cnt, &r->sqe);

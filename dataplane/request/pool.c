@@ -18,6 +18,14 @@ static tn_status slab_init(struct dp_slab *s, size_t bytes, uint32_t cap)
 	return TN_OK;
 }
 
+static tn_status shared_init(struct dp_slab *s, size_t bytes, uint32_t cap)
+{
+	tn_status st = slab_init(s, bytes, cap);
+	if (st == TN_OK && !(s->held = calloc(DP_CLIENTS_MAX, sizeof *s->held)))
+		st = TN_NO_MEMORY;
+	return st;
+}
+
 TN_INLINE void *slab_take(struct dp_slab *s)
 {
 	void *obj = s->free;
@@ -38,14 +46,29 @@ TN_INLINE void slab_give(struct dp_slab *s, void *obj)
 	s->live--;
 }
 
+/* The same from a pool that clients share. */
+TN_INLINE void *shared_take(struct dp_slab *s, uint32_t client)
+{
+	void *obj = s->held[client] < dp_pool_room(s) ? slab_take(s) : NULL;
+	s->held[client] += obj != NULL;
+	return obj;
+}
+
+TN_INLINE void shared_give(struct dp_slab *s, void *obj, uint32_t client)
+{
+	tn_assert_debug(s->held[client] > 0);
+	s->held[client]--;
+	slab_give(s, obj);
+}
+
 tn_status dp_pools_init(struct dp_pools *p, uint32_t worker, uint32_t requests, uint32_t notes)
 {
 	*p = (struct dp_pools){ .worker = worker };
-	if (slab_init(&p->requests, sizeof(struct dp_request), requests) != TN_OK ||
+	if (shared_init(&p->requests, sizeof(struct dp_request), requests) != TN_OK ||
 	    slab_init(&p->owners, sizeof(struct dp_owner), requests) != TN_OK ||
 	    slab_init(&p->attempts, sizeof(struct dp_attempt), requests) != TN_OK ||
-	    slab_init(&p->batches, sizeof(struct dp_batch), requests) != TN_OK ||
-	    slab_init(&p->notes, SHR_NOTE_BYTES, notes) != TN_OK) {
+	    shared_init(&p->batches, sizeof(struct dp_batch), requests) != TN_OK ||
+	    shared_init(&p->notes, SHR_NOTE_BYTES, notes) != TN_OK) {
 		dp_pools_destroy(p);
 		return TN_NO_MEMORY;
 	}
@@ -59,18 +82,22 @@ void dp_pools_destroy(struct dp_pools *p)
 	free(p->attempts.base);
 	free(p->batches.base);
 	free(p->notes.base);
+	free(p->requests.held);
+	free(p->batches.held);
+	free(p->notes.held);
 	*p = (struct dp_pools){ 0 };
 }
 
-struct dp_request *dp_request_new(struct dp_pools *p)
+struct dp_request *dp_request_new(struct dp_pools *p, uint32_t client)
 {
-	struct dp_request *r = slab_take(&p->requests);
+	struct dp_request *r = shared_take(&p->requests, client);
 	if (!r)
 		return NULL;
 	memset(r, 0, sizeof *r);
 	tn_list_init(&r->qp_link);
 	tn_list_init(&r->owner_link);
 	r->timer_slot = DP_HEAP_NONE;
+	r->client = (uint16_t)client;
 	r->request_id = dp_request_id_next(p);
 	return r;
 }
@@ -98,34 +125,35 @@ struct dp_attempt *dp_attempt_new(struct dp_pools *p)
 	return a;
 }
 
-struct dp_batch *dp_batch_new(struct dp_pools *p)
+struct dp_batch *dp_batch_new(struct dp_pools *p, uint32_t client)
 {
-	struct dp_batch *b = slab_take(&p->batches);
+	struct dp_batch *b = shared_take(&p->batches, client);
 	if (!b)
 		return NULL;
 	memset(b, 0, sizeof *b);
 	tn_list_init(&b->link);
+	b->client = (uint16_t)client;
 	return b;
 }
 
-uint8_t *dp_note_new(struct dp_pools *p) { return slab_take(&p->notes); }
+uint8_t *dp_note_new(struct dp_pools *p, const struct dp_request *r) { return shared_take(&p->notes, r->client); }
 
 void dp_request_free(struct dp_pools *p, struct dp_request *r)
 {
 	tn_assert_debug(r->timer_slot == DP_HEAP_NONE);
 	tn_assert_debug(!tn_list_linked(&r->owner_link) && !tn_list_linked(&r->qp_link));
 	if (r->note)
-		slab_give(&p->notes, r->note);
+		shared_give(&p->notes, r->note, r->client);
 	dp_request_move(&p->states, r, DP_REQUEST_FREE);
-	slab_give(&p->requests, r);
+	shared_give(&p->requests, r, r->client);
 }
 
 void dp_request_discard(struct dp_pools *p, struct dp_request *r)
 {
 	tn_assert_debug(r->state == DP_REQUEST_FREE);
 	if (r->note)
-		slab_give(&p->notes, r->note);
-	slab_give(&p->requests, r);
+		shared_give(&p->notes, r->note, r->client);
+	shared_give(&p->requests, r, r->client);
 }
 
 void dp_owner_free(struct dp_pools *p, struct dp_owner *o)
@@ -145,7 +173,7 @@ void dp_attempt_free(struct dp_pools *p, struct dp_attempt *a)
 void dp_batch_free(struct dp_pools *p, struct dp_batch *b)
 {
 	tn_list_unlink(&b->link);
-	slab_give(&p->batches, b);
+	shared_give(&p->batches, b, b->client);
 }
 
 uint64_t dp_request_serial(const struct dp_pools *p, const struct dp_request *r)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Where requests, owners, attempts, batches and notice payloads of one worker live: fixed arrays sized at start by
  * limits/max_requests_per_worker, whose pages are touched only when used. Taking and giving back is a few instructions
- * and never allocates. One worker. */
+ * and never allocates. What applications fill is shared out: a client may hold as many as are left. So one alone gets
+ * half of a pool, n greedy ones get 1/(n+1) each, and whoever comes next finds room. One worker. */
 #ifndef DP_REQUEST_POOL_H
 #define DP_REQUEST_POOL_H
 
@@ -13,6 +14,7 @@ struct dp_slab {
 	size_t bytes;
 	uint32_t cap, used /* ever taken from the array */, live;
 	void *free;
+	uint32_t *held;                    /* of each client, by index; NULL where clients have no shares */
 };
 
 struct dp_pools {
@@ -26,12 +28,12 @@ struct dp_pools {
 tn_status dp_pools_init(struct dp_pools *p, uint32_t worker, uint32_t requests, uint32_t notes);
 void dp_pools_destroy(struct dp_pools *p); /* accepts a zeroed object */
 
-/* NULL when the pool is empty. New objects are zeroed, lists initialised, heap slots empty, state FREE. */
-struct dp_request *dp_request_new(struct dp_pools *p);
+/* NULL when the pool is empty, or when `client` (index) holds its share of it. New objects are zeroed, lists initialised, heap slots empty, state FREE. */
+struct dp_request *dp_request_new(struct dp_pools *p, uint32_t client);
 struct dp_owner *dp_owner_new(struct dp_pools *p);
 struct dp_attempt *dp_attempt_new(struct dp_pools *p);
-struct dp_batch *dp_batch_new(struct dp_pools *p);
-uint8_t *dp_note_new(struct dp_pools *p); /* SHR_NOTE_BYTES, not zeroed */
+struct dp_batch *dp_batch_new(struct dp_pools *p, uint32_t client);
+uint8_t *dp_note_new(struct dp_pools *p, const struct dp_request *r); /* SHR_NOTE_BYTES, not zeroed; for r->note */
 
 /* Give back. Requests, owners and attempts move to FREE here. A request's note goes with it. */
 void dp_request_free(struct dp_pools *p, struct dp_request *r);
@@ -46,6 +48,8 @@ TN_INLINE uint64_t dp_request_id_next(struct dp_pools *p) { return ++p->request_
 /* A number that finds a living request again (24 bits of index, 32 of its id); the request, or NULL when it ended. */
 uint64_t dp_request_serial(const struct dp_pools *p, const struct dp_request *r);
 struct dp_request *dp_request_by_serial(const struct dp_pools *p, uint64_t serial);
+
+TN_INLINE uint32_t dp_client_index(uint32_t client_id) { return client_id % DP_CLIENTS_MAX; }
 
 TN_INLINE uint32_t dp_pool_room(const struct dp_slab *s) { return s->cap - s->live; }
 

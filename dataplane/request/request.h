@@ -38,6 +38,7 @@ struct dp_batch { /* open batch number of one queue pair */
 	struct tn_list link;
 	uint32_t number;
 	uint32_t pending;   /* members not yet terminal */
+	uint16_t client;    /* index, for its share of the pool */
 	bool failed;        /* a member did not complete */
 	struct dp_request *notify; /* waiting SHR_OP_NOTIFY; NULL until it is submitted */
 };
@@ -52,6 +53,7 @@ struct dp_request {
 	uint64_t request_id;
 	uint64_t ingress_ns, deadline_ns;
 	uint32_t timer_slot;       /* position in the deadline heap; UINT32_MAX = none */
+	uint16_t client;           /* index, for its share of the pools; also when qp is NULL */
 	uint8_t state;
 	uint8_t note_transport;    /* NOTIFY: enum tn_transport that carries it */
 	bool stuck_reported;

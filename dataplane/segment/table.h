@@ -15,6 +15,7 @@
 #include "shm-ring/abi.h"
 
 #define DP_ENDPOINTS_MAX 8u
+#define DP_CLIENTS_MAX 4096u /* a client's id modulo this is its index, which no two living clients share */
 #define DP_PEERS_MAX 1024u /* names of peers that one process ever hears of; tables by peer index have this size */
 
 struct dp_memory {
