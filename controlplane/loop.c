@@ -299,6 +299,10 @@ undo:
 
 static void client_close(struct cp_loop *l, struct client *c)
 {
+	/* First the reporting: the library's thread waits for ever to report to an end that is closed, and with it every
+	 * socket of this process. */
+	if (c->dealer.socket != NULL)
+		(void)zmq_socket_monitor(c->dealer.socket, NULL, 0);
 	watch_close(l, &c->dealer);
 	watch_close(l, &c->monitor);
 }
