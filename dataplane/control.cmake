@@ -38,5 +38,7 @@ target_link_libraries(tent_dp_control
 if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/worker.c)
 	add_executable(tent-dataplane main.c daemon.c)
 	target_link_libraries(tent-dataplane PRIVATE tent_dp_control tent_dp_core)
+	# No lazy binding: the first call of a library function saves vector registers, which may hold a ticket, on the stack.
+	target_link_options(tent-dataplane PRIVATE -Wl,-z,relro,-z,now)
 	install(TARGETS tent-dataplane RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR})
 endif()

@@ -149,6 +149,10 @@ class Host:
     def tentctl_raw(self, *args, timeout=60):
         return subprocess.run([BIN["tentctl"], *args], capture_output=True, text=True, timeout=timeout * SLOW)
 
+    def ctl(self):
+        """Start of a tentctl command line, for spawn()."""
+        return [BIN["tentctl"], "-c", self.config]
+
     def tentctl(self, *args, timeout=60):
         return self.tentctl_raw("-c", self.config, *args, timeout=timeout)
 

@@ -3,6 +3,7 @@
  * lane.h. Runs in the worker's progress step; everything that has a meaning is behind the side's table. */
 #include "dataplane/transport/stream/lane.h"
 
+#include <string.h>
 #include <sys/epoll.h>
 
 #include "common/assert.h"
@@ -96,6 +97,7 @@ void dp_lane_close(struct dp_lane *l, tn_status status, enum dp_frame_error erro
 	if (error != DP_FRAME_OK)
 		dp_account_protocol(l->stream, l->side->metric, error);
 	l->stream->bytes->close(&l->bytes, abort);
+	explicit_bzero(l->pre, sizeof l->pre); /* perhaps a HELLO that never left */
 	dp_lane_move(l, DP_LANE_CLOSED);
 	dp_account_connections(l->stream, -1);
 	tn_list_unlink(&l->rx_link);
@@ -174,6 +176,8 @@ static void tx_advance(struct dp_lane *l, size_t n)
 {
 	size_t m = TN_MIN(n, (size_t)l->pre_left);
 	l->pre_left -= (uint32_t)m;
+	if (m > 0 && l->pre_left == 0)
+		explicit_bzero(l->pre, sizeof l->pre); /* a HELLO carries a ticket */
 	n -= m;
 	for (tx_pass_dropped(l); n > 0 && l->tx != l->tail; tx_pass_dropped(l)) {
 		struct dp_lane_op *op = dp_lane_op_at(l, l->tx);

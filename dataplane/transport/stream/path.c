@@ -23,7 +23,8 @@ struct dp_path *dp_path_of(const struct dp_stream *s, uint32_t peer_index)
 
 void dp_path_init(struct dp_path *p, struct dp_stream *s, uint32_t peer_index)
 {
-	*p = (struct dp_path){ .stream = s, .peer_index = peer_index, .epoch = 1, .wait_ns = UINT64_MAX };
+	*p = (struct dp_path){ .stream = s, .peer_index = peer_index, .ticket = &s->tickets[peer_index], .epoch = 1,
+	                       .wait_ns = UINT64_MAX };
 	p->refresh_why = TN_PATH_DOWN;
 	for (unsigned prio = 0; prio < TN_PRIORITY_CNT; prio++) {
 		tn_list_init(&p->run[prio][0]);
@@ -155,7 +156,7 @@ void dp_path_connect(struct dp_path *p, uint64_t now_ns)
 	}
 	if (!data_wanted(p) && !control_wanted(p))
 		return;
-	if (p->endpoint_cnt == 0 || tn_id128_is_zero(&p->session) || tn_id128_is_zero(&p->ticket))
+	if (p->endpoint_cnt == 0 || tn_id128_is_zero(&p->session) || tn_id128_is_zero(p->ticket))
 		ask_refresh(p, TN_PEER_DOWN, true);
 	if (p->hold) {
 		dp_stream_timer(s, p->refresh_ns);
@@ -181,12 +182,14 @@ void dp_path_connected(struct dp_lane *l)
 	struct dp_hello h = {
 		.version_min = DP_FRAME_VERSION, .version_max = DP_FRAME_VERSION,
 		.sender_session = *dp_worker_session(w), .receiver_session = p->session, .sender = *dp_worker_self(w),
-		.ticket = p->ticket, .path_epoch = l->epoch, .worker = (uint16_t)dp_worker_index(w), .lane = l->index,
+		.ticket = *p->ticket, .path_epoch = l->epoch, .worker = (uint16_t)dp_worker_index(w), .lane = l->index,
 		.frame_bytes = s->cfg.frame_bytes,
 	};
 	uint8_t bytes[DP_HELLO_BYTES];
 	dp_hello_encode(&h, bytes);
 	dp_lane_preamble(l, bytes, sizeof bytes);
+	explicit_bzero(&h, sizeof h); /* the ticket */
+	explicit_bzero(bytes, sizeof bytes);
 	TN_HOOK(dp_lane_connected);
 	dp_lane_move(l, DP_LANE_HELLO_SENT);
 }
@@ -346,11 +349,11 @@ void dp_stream_peer_set(struct dp_transport *t, const struct dp_peer *peer)
 	             memcmp(p->endpoints, peer->endpoints, cnt * sizeof p->endpoints[0]) != 0;
 	/* A refusal for where we come from outlives a new ticket, which is bound by the same configuration: it stays on the
 	 * board, and the pace stays slow, until a lane is accepted. */
-	bool news = moved || (!tn_id128_eq(&p->ticket, &peer->ticket) && p->refresh_why != TN_PEER_ADDRESS);
+	bool news = moved || (!tn_id128_eq(p->ticket, &peer->ticket) && p->refresh_why != TN_PEER_ADDRESS);
 	if (restarted && (p->open_cnt > 0 || p->control != NULL))
 		break_path(p, TN_PATH_DOWN);
 	p->session = peer->session;
-	p->ticket = peer->ticket;
+	*p->ticket = peer->ticket;
 	p->endpoint_cnt = cnt;
 	memcpy(p->endpoints, peer->endpoints, cnt * sizeof p->endpoints[0]);
 	p->hold = false;

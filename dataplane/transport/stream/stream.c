@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -47,17 +48,37 @@ static void release(const void *p, size_t bytes)
 		munmap((void *)(uintptr_t)p, TN_MAX(bytes, (size_t)1));
 }
 
+/* Tickets are secrets: not in a core dump, not in a forked child, gone before the pages are given back. */
+static struct tn_id128 *reserve_tickets(uint32_t cnt)
+{
+	size_t bytes = TN_MAX((size_t)cnt * sizeof(struct tn_id128), (size_t)1);
+	void *p = reserve(bytes, PROT_READ | PROT_WRITE);
+	if (p != NULL) {
+		(void)madvise(p, bytes, MADV_DONTDUMP);
+		(void)madvise(p, bytes, MADV_WIPEONFORK);
+	}
+	return p;
+}
+
+static void release_tickets(struct tn_id128 *p, uint32_t cnt)
+{
+	if (p != NULL)
+		explicit_bzero(p, cnt * sizeof *p);
+	release(p, cnt * sizeof *p);
+}
+
 static bool reserve_all(struct dp_stream *s)
 {
 	const struct dp_stream_cfg *c = &s->cfg;
 	s->lanes = reserve((size_t)s->lane_cap * sizeof *s->lanes, PROT_READ | PROT_WRITE);
 	s->small = reserve((size_t)c->peer_cnt * DP_STREAM_SMALL_BYTES, PROT_READ | PROT_WRITE);
 	s->paths = reserve((size_t)c->peer_cnt * sizeof *s->paths, PROT_READ | PROT_WRITE);
+	s->tickets = reserve_tickets(c->peer_cnt);
 	s->sender_pool = reserve((size_t)c->server_lanes * sizeof *s->sender_pool, PROT_READ | PROT_WRITE);
 	s->xfers = reserve((size_t)c->xfers * sizeof *s->xfers, PROT_READ | PROT_WRITE);
 	s->scratch = reserve(DP_STREAM_SCRATCH_BYTES, PROT_READ | PROT_WRITE);
 	s->zeros = reserve(DP_FRAME_BYTES_MAX, PROT_READ);
-	return s->lanes && s->small && s->paths && s->sender_pool && s->xfers && s->scratch && s->zeros;
+	return s->lanes && s->small && s->paths && s->tickets && s->sender_pool && s->xfers && s->scratch && s->zeros;
 }
 
 static void release_all(struct dp_stream *s)
@@ -66,6 +87,7 @@ static void release_all(struct dp_stream *s)
 	release(s->lanes, (size_t)s->lane_cap * sizeof *s->lanes);
 	release(s->small, (size_t)c->peer_cnt * DP_STREAM_SMALL_BYTES);
 	release(s->paths, (size_t)c->peer_cnt * sizeof *s->paths);
+	release_tickets(s->tickets, c->peer_cnt);
 	release(s->sender_pool, (size_t)c->server_lanes * sizeof *s->sender_pool);
 	release(s->xfers, (size_t)c->xfers * sizeof *s->xfers);
 	release(s->scratch, DP_STREAM_SCRATCH_BYTES);

@@ -76,7 +76,8 @@ struct dp_path {
 	struct tn_list dirty_link;                /* in dp_stream.dirty: pump and connect have something to do */
 	uint32_t queued;                          /* attempts in run */
 	/* the peer as last told by peer_set(); endpoint_cnt 0 = not known */
-	struct tn_id128 session, ticket;
+	struct tn_id128 session;
+	struct tn_id128 *ticket;                  /* in dp_stream.tickets */
 	uint32_t endpoint_cnt;
 	struct sockaddr_storage endpoints[DP_ENDPOINTS_MAX];
 	/* connecting */
@@ -121,6 +122,7 @@ struct dp_stream {
 	uint64_t call_bytes; /* that a call moves, smoothed over the last few calls that moved any */
 	struct dp_path *paths;     /* path_cnt of them are set up: up to the highest peer that was told of */
 	tn_a32 path_cnt;           /* grows; the control thread's explanation reads it */
+	struct tn_id128 *tickets;  /* by peer index, like paths; pages that stay out of core dumps */
 	struct dp_lane *lanes;
 	struct dp_sender *sender_pool;
 	struct dp_xfer *xfers, *xfer_free;

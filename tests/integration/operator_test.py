@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What an operator does to a pair, and what those who are affected are told."""
+import json
+import os
+import signal
+
+from pair import World, run, wait_for
+
+
+def withdrawn():
+    """Another process withdraws a published segment: its publisher ends, and says why."""
+    with World() as w:
+        pub = w.spawn("publish", [*w.a.ctl(), "segment", "publish", "room", "--size", "1MiB"])
+        wait_for("published", lambda: "published room" in pub.text())
+        assert w.a.tentctl("segment", "withdraw", "room").returncode == 0
+        assert pub.wait(10) == 1, pub.p.returncode
+        assert "room was withdrawn by an operator" in pub.text(), pub.text()
+        # the name is free, also for the next one
+        pub = w.spawn("again", [*w.a.ctl(), "segment", "publish", "room", "--size", "1MiB"])
+        wait_for("published again", lambda: "published room" in pub.text())
+        assert pub.stop() == 0
+
+
+def stopped():
+    """A data plane that is stopped, not dead, is named wherever somebody asks."""
+    with World(extra={"control/heartbeat_ms": 200}) as w:
+        w.serve(w.a, "kv", 1 << 20)
+        dp = w.a.procs["dataplane"]
+        dp.signal(signal.SIGSTOP)
+        wait_for("not ready", lambda: w.a.http("/ready")[0] == 503)
+        ready = json.loads(w.a.http("/ready")[1])
+        assert ready["reasons"] == ["control_plane_unavailable"], ready
+        assert "the data plane of this host does not answer: silent for" in ready["detail"], ready
+        r = w.a.tentctl("status")
+        assert "the data plane of host a does not answer: silent for" in r.stdout, r.stdout + r.stderr
+        # asked from the other host
+        r = w.b.tentctl("get", "--stall", "2s", "a/kv", os.path.join(w.dir, "back"))
+        assert r.returncode == 1 and "a/kv: the peer does not answer" in r.stderr, r.stderr
+        r = w.b.tentctl("explain", "a/kv")
+        assert "the data plane of host a does not answer: silent for" in r.stdout, r.stdout + r.stderr
+        # and an application beside it
+        r = w.a.tentctl("--timeout", "1s", "get", "kv", os.path.join(w.dir, "back"))
+        assert r.returncode == 1 and "attach.sock: the deadline passed" in r.stderr, r.stderr
+        dp.signal(signal.SIGCONT)
+        w.a.wait_ready()
+        assert w.a.tentctl("get", "b/nosuch", "x").returncode == 1
+        assert "detail" not in json.loads(w.a.http("/ready")[1])
+
+
+def one_log_line_per_event():
+    """A control plane that is killed and started again goes on in the events where it stopped."""
+    with World(extra={"observability/trace_sample_rate_ppm": 1_000_000}) as w:
+        w.serve(w.b, "kv", 1 << 20)
+        w.finish_move(w.move(w.a, "b/kv", 1, "-b", "65536", "-d", "8"))
+
+        def spans():
+            lines = [json.loads(x[x.index("{"):]) for x in w.a.procs["controlplane"].text().splitlines()
+                     if '"tent.logical_transfer"' in x]
+            return [x["request_id"] for x in lines]
+        wait_for("spans in the log", lambda: len(spans()) > 0)
+        seen = -1
+        while seen != len(spans()):  # the pump runs every 50 ms
+            seen = len(spans())
+            wait_for("a quiet log", lambda: w.a.http("/health")[0] == 200)
+            os.sched_yield()
+            signal.sigtimedwait([], 0.3)
+        w.a.procs["controlplane"].kill()
+        w.a.start("controlplane")
+        w.a.wait_ready()
+        w.finish_move(w.move(w.a, "b/kv", 1, "-b", "65536", "-d", "8"))
+        wait_for("new spans", lambda: len(spans()) > seen)
+        signal.sigtimedwait([], 0.5)
+        twice = len(spans()) - len(set(spans()))
+        assert twice == 0, f"{twice} of {len(spans())} spans are in the log twice"
+
+
+run({"withdrawn": withdrawn, "stopped": stopped, "one_log_line_per_event": one_log_line_per_event})
