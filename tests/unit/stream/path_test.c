@@ -188,6 +188,7 @@ static void test_half_a_frame_landed(void)
 {
 	struct rig_attempt ra;
 	begin(100000);
+	const tn_handle handle = segment->handle; /* it is gone with its withdrawal */
 	warm_up();
 	rig_pattern(near.base, 16000, 5);
 	mem.pipe_max = 4000;
@@ -197,10 +198,10 @@ static void test_half_a_frame_landed(void)
 		rig_step();
 	CU_ASSERT_FATAL(!ra.done && far.base[5000] != 0 && far.base[15999] == 0);
 	mem.stall[1] = true;
-	rig.b.t->ops->segment_revoke(rig.b.t, segment->handle);
+	rig.b.t->ops->segment_revoke(rig.b.t, handle);
 	rig_withdraw(&rig.b, 0);
 	pass(1100 * TN_NS_PER_MS);
-	CU_ASSERT(!rig.b.t->ops->segment_busy(rig.b.t, segment->handle));
+	CU_ASSERT(!rig.b.t->ops->segment_busy(rig.b.t, handle));
 	mem.stall[1] = false;
 	CU_ASSERT(rig_until(&ra.done, 1000));
 	CU_ASSERT(ra.r.status == TN_STALE && !ra.r.nothing_left && ra.r.fenced);
