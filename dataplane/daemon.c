@@ -267,10 +267,12 @@ static void finish(struct daemon *d)
 {
 	for (uint32_t i = 0; i < d->started_cnt; i++)
 		dp_worker_join(d->workers[i], tn_now_ns() + JOIN_NS);
-	dp_control_fini(&d->ctl);
+	/* Lanes that are open at the end subtract from counters of the control thread's peers, and attempts end in its
+	 * tables. */
 	for (uint32_t i = 0; i < TN_ARRAY_LEN(d->workers); i++)
 		if (d->workers[i] != NULL)
 			dp_worker_free(d->workers[i]);
+	dp_control_fini(&d->ctl);
 	if (d->tele.hdr != NULL)
 		tn_store_relaxed32(&d->tele.hdr->state, SHR_TELE_STOPPED);
 	shr_tele_close(&d->tele);
