@@ -382,7 +382,8 @@ class Storm:
     def _judge_files(self, host):
         names = sorted(os.listdir(host.run))
         telemetry = [n for n in names if n.endswith(".tele")]
-        known = {"attach.sock", "link.ipc", "bus.ipc", "http.port", "dataplane.lock", "controlplane.lock"}
+        known = {"attach.sock", "link.ipc", "bus.ipc", "http.port", "dataplane.lock", "controlplane.lock",
+                 "controlplane.events"}
         assert 1 <= len(telemetry) <= 2, names
         assert set(names) - set(telemetry) <= known, names
 
