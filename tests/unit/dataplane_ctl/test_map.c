@@ -190,7 +190,11 @@ static void unregister_waits_for_the_workers(void)
 	close(fd);
 }
 
+#ifdef __SANITIZE_THREAD__
+#define HUGE_HOLE (UINT64_C(64) << 30) /* it keeps shadows of what is mapped */
+#else
 #define HUGE_HOLE (UINT64_C(1) << 40) /* seconds of looking, on any machine */
+#endif
 
 static bool some_memory_fills(const struct bench *b)
 {
