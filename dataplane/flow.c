@@ -65,8 +65,9 @@ static bool batch_of(struct dp_worker *w, struct dp_qp *qp, const struct dp_requ
 	*out = dp_qp_batch(qp, r->sqe.batch);
 	if (*out)
 		return true;
-	struct dp_batch *b = qp->batch_cnt < qp->sq.entries * 2 ? dp_batch_new(&w->pools, dp_client_index(qp->cfg.client_id)) :
-									NULL;
+	if (qp->batch_cnt >= qp->sq.entries * 2)
+		return false;
+	struct dp_batch *b = dp_batch_new(&w->pools, dp_client_index(qp->cfg.client_id));
 	if (!b)
 		return false;
 	b->number = r->sqe.batch;

@@ -413,21 +413,7 @@ void dp_remote_segment_changed(struct dp_control *ctl, const char *peer, const c
 	}
 }
 
-void dp_remote_peer_returned(struct dp_control *ctl, const char *peer)
-{
-	size_t len = strlen(peer);
-
-	for (uint32_t i = 0; i < ctl->remotes.cap; i++) {
-		struct dp_opened *o = dp_handles_at(&ctl->remotes, i);
-		if (o == NULL || o->local || strncmp(o->ref, peer, len) != 0 || o->ref[len] != '/')
-			continue;
-		o->backoff_ns = BACKOFF_FIRST_NS;
-		if (o->refreshing && dp_timer_armed(&o->retry))
-			dp_timer_set(&ctl->loop, &o->retry, ctl->loop.now_ns);
-	}
-}
-
-/* The next opened segment of this peer at or after *at. */
+/* The next segment opened at this peer, at or after *at, that somebody uses. NULL: no more. */
 static struct dp_opened *next_of_peer(struct dp_control *ctl, const char *peer, uint32_t *at)
 {
 	size_t len = strlen(peer);
@@ -441,24 +427,31 @@ static struct dp_opened *next_of_peer(struct dp_control *ctl, const char *peer, 
 	return NULL;
 }
 
+void dp_remote_peer_returned(struct dp_control *ctl, const char *peer)
+{
+	uint32_t at = 0;
+
+	for (struct dp_opened *o; (o = next_of_peer(ctl, peer, &at)) != NULL;) {
+		o->backoff_ns = BACKOFF_FIRST_NS;
+		if (o->refreshing && dp_timer_armed(&o->retry))
+			dp_timer_set(&ctl->loop, &o->retry, ctl->loop.now_ns);
+	}
+}
+
 void dp_remote_peer_gone(struct dp_control *ctl, const char *peer)
 {
-	for (uint32_t at = 0;;) {
-		struct dp_opened *o = next_of_peer(ctl, peer, &at);
-		if (o == NULL)
-			return;
+	uint32_t at = 0;
+
+	for (struct dp_opened *o; (o = next_of_peer(ctl, peer, &at)) != NULL;)
 		refresh_lose(o, TN_PEER_UNKNOWN);
-	}
 }
 
 void dp_remote_peer_back(struct dp_control *ctl, const char *peer)
 {
-	for (uint32_t at = 0;;) {
-		struct dp_opened *o = next_of_peer(ctl, peer, &at);
-		if (o == NULL)
-			return;
+	uint32_t at = 0;
+
+	for (struct dp_opened *o; (o = next_of_peer(ctl, peer, &at)) != NULL;)
 		refresh_begin(o);
-	}
 }
 
 void dp_remote_segment_appeared(struct dp_control *ctl, const struct dp_local_segment *seg)

@@ -124,7 +124,7 @@ tn_status dp_view_peer_set(struct dp_view *v, const struct dp_peer *p)
 {
 	if (p->index >= v->peer_cap)
 		return TN_LIMIT;
-	v->peers[p->index] = (struct dp_peer_slot){ .obj = p };
+	v->peers[p->index] = (struct dp_view_peer){ .obj = p };
 	v->peer_top = TN_MAX(v->peer_top, p->index + 1);
 	return TN_OK;
 }

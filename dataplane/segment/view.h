@@ -16,13 +16,13 @@ struct dp_segment_slot { const struct dp_segment *obj; uint32_t users; bool gone
 /* asked_ns: when a refresh was asked for; 0 = not since the last change. republished_ns: when the handle came to mean
  * another publication, that is other memory; 0 = never. */
 struct dp_remote_slot { const struct dp_remote *obj; uint32_t users; bool gone; uint64_t asked_ns, republished_ns; };
-struct dp_peer_slot { const struct dp_peer *obj; uint64_t asked_ns; };
+struct dp_view_peer { const struct dp_peer *obj; uint64_t asked_ns; };
 
 struct dp_view {
 	struct dp_memory_slot *memories;
 	struct dp_segment_slot *segments;
 	struct dp_remote_slot *remotes;
-	struct dp_peer_slot *peers;
+	struct dp_view_peer *peers;
 	uint32_t memory_cap, segment_cap, remote_cap, peer_cap;
 	uint32_t memory_top, remote_top, peer_top; /* one above the highest slot ever used */
 	struct tn_map_u64 registrations; /* registration -> index of the segment slot << 8 | buffer index */
