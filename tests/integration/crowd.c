@@ -21,11 +21,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <tent/tent.h>
 
+#include "tests/integration/app.h"
 #include "tests/integration/content.h"
 
 #define CONTEXTS_MAX 1024u
@@ -34,7 +34,6 @@
 #define PUBLISHED_MAX 65536u
 #define MEMORY_BYTES 65536u
 #define POOL_SEGMENTS 1024u /* of one memory that is published */
-#define NS_PER_S UINT64_C(1000000000)
 
 struct member {
 	tent_context *ctx;
@@ -53,13 +52,6 @@ static struct held held[HELD_MAX];
 static uint32_t held_cnt;
 static tent_published *published[PUBLISHED_MAX];
 static uint32_t published_cnt;
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 /* ---- how long it took ---- */
 

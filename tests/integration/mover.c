@@ -18,24 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <tent/tent.h>
 
+#include "tests/integration/app.h"
+
 #define GUARD 65536u
-#define NS_PER_S UINT64_C(1000000000)
-
-static volatile sig_atomic_t stop;
-
-static void on_signal(int sig) { (void)sig, stop = 1; }
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 static void die(const char *what)
 {

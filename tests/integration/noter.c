@@ -14,12 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <tent/tent.h>
 
-#define NS_PER_S UINT64_C(1000000000)
+#include "tests/integration/app.h"
+
 #define SLOTS 16u
 #define PIECES 3u
 #define PIECE 32768u
@@ -31,17 +31,6 @@
 #define TAG_LOOK 2000u
 
 struct notice { uint64_t sender, seq, slot; };
-
-static volatile sig_atomic_t stop;
-
-static void on_signal(int sig) { (void)sig, stop = 1; }
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 static void die(const char *what)
 {

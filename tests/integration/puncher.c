@@ -19,12 +19,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <tent/tent.h>
 
-#define NS_PER_S UINT64_C(1000000000)
+#include "tests/integration/app.h"
+
 #define GUARD 65536u
 #define BODY (1u << 20)
 #define HOLE (BODY / 2) /* of one page; in the middle of guard, body, guard */
@@ -35,17 +35,6 @@ static tent_context *ctx;
 static tent_qp *qp;
 static tent_memory *mem;
 static uint8_t *base;
-static volatile sig_atomic_t stop;
-
-static void on_signal(int sig) { (void)sig, stop = 1; }
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
 static _Noreturn void die(const char *what)
 {
 	fprintf(stderr, "puncher: %s: %s\n", what, tent_last_error());
