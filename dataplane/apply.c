@@ -30,7 +30,7 @@ static tn_status qp_add(struct dp_worker *w, struct dp_qp *qp)
 {
 	dp_hot_add(&w->hot, qp, w->now_ns);
 	/* Edge-triggered: a peer that hung up, or rings without pause, does not keep us awake. */
-	tn_status s = dp_poller_add(&w->poller, &qp->bell, EPOLLIN | EPOLLET, false);
+	tn_status s = TN_HOOK_FAIL(dp_qp_watch) ? TN_LIMIT : dp_poller_add(&w->poller, &qp->bell, EPOLLIN | EPOLLET, false);
 	if (s == TN_OK)
 		tn_list_push_back(&w->qps, &qp->link);
 	else

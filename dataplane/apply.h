@@ -2,7 +2,8 @@
  * The two mailboxes between the control thread and one worker, and every message that travels in them. Control ->
  * worker: commands; worker -> control: events. Fixed-size records in SPSC rings (shm-ring mailbox); a pointer in a
  * record is a hand-over as its comment says. A command with an id is answered by exactly one DP_EVT_ACK when its
- * effect is complete: for every *_DEL that means QUIESCED - nothing in this worker can touch the object again. */
+ * effect is complete: for every *_DEL that means QUIESCED - nothing in this worker can touch the object again. An *_ADD or
+ * *_SET that the worker refuses leaves it as it was; nothing else is ever refused. */
 #ifndef DP_APPLY_H
 #define DP_APPLY_H
 
@@ -44,7 +45,7 @@ struct dp_cmd { /* 96 bytes */
 };
 
 enum dp_evt_kind {
-	DP_EVT_ACK = 1,          /* id */
+	DP_EVT_ACK = 1,          /* id; status: TN_OK, or why it was refused */
 	DP_EVT_CLIENT_BROKEN,    /* num: client id; its ring broke the rules: the control thread drops the client */
 	DP_EVT_REMOTE_REFRESH,   /* num: remote handle, num2: generation that was found stale (single flight per handle) */
 	DP_EVT_PEER_REFRESH,     /* num: peer index; lanes refused (ticket or session): fetch session, endpoints, ticket anew.

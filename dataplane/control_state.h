@@ -23,7 +23,7 @@
 	X(ADDING, LIVE, "the worker has it; region and doorbell sent") \
 	X(ADDING, DEAD, "the application died; the worker's answer is still to come") \
 	X(LIVE, DELETING, "QP_DESTROY") \
-	X(ADDING, FREE, "the worker could not be told, or the application died") \
+	X(ADDING, FREE, "the worker refused it or could not be told, or the application died") \
 	X(LIVE, FREE, "the application died and the worker quiesced") \
 	X(DELETING, FREE, "quiesced") \
 	X(DEAD, FREE, "the worker answered")
@@ -35,6 +35,7 @@
 	X(MAPPING, ADDING, "mapped; workers learn it") \
 	X(MAPPING, UNMAPPING, "refused, or the application died") \
 	X(ADDING, LIVE, "every worker knows it") \
+	X(ADDING, DELETING, "a worker refused it: the others forget it") \
 	X(ADDING, UNMAPPING, "the application died and every worker quiesced") \
 	X(LIVE, DELETING, "MEM_UNREGISTER: workers forget it") \
 	X(LIVE, UNMAPPING, "the application died, every worker quiesced and no segment uses it") \
@@ -45,7 +46,7 @@
 #define DP_SEG_MOVES(X) \
 	X(FREE, ADDING, "PUBLISH: the name is taken; workers learn it") \
 	X(ADDING, LIVE, "every worker knows it: it can be found") \
-	X(ADDING, DELETING, "the application died") \
+	X(ADDING, DELETING, "a worker refused it, or the application died") \
 	X(LIVE, DELETING, "WITHDRAW, the operator, or the application died: the name is free, workers drain") \
 	X(DELETING, FREE, "quiesced")
 
@@ -56,9 +57,10 @@
 	X(OPENING, SETTING, "found; workers learn it") \
 	X(OPENING, FREE, "not found, refused, or the application died") \
 	X(SETTING, LIVE, "every worker knows it") \
+	X(SETTING, DELETING, "a worker refused it: the others forget it") \
 	X(SETTING, FREE, "the application died and every worker answered") \
 	X(SETTING, DEAD, "the application died; answers of workers are still to come") \
-	X(LIVE, DELETING, "CLOSE") \
+	X(LIVE, DELETING, "CLOSE, or a worker refused a newer version") \
 	X(LIVE, DEAD, "the application died while workers took a newer version") \
 	X(LIVE, FREE, "the application died") \
 	X(DELETING, FREE, "quiesced") \

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/hook.h"
+#include "common/log.h"
 #include "dataplane/control.h"
 #include "shm-ring/doorbell.h"
 #include "shm-ring/region.h"
@@ -75,14 +76,19 @@ static void qp_acked(struct dp_flight *f)
 	struct local_qp *q = tn_container_of(f, struct local_qp, flight);
 	struct dp_app *c = q->client;
 
-	if (q->state == DP_QPAIR_ADDING) {
+	if (q->state == DP_QPAIR_ADDING && f->status == TN_OK) {
 		qp_move(q, DP_QPAIR_LIVE);
 		TN_HOOK(dp_qp_live);
 		qp_send_created(q);
 		return;
 	}
-	if (q->state == DP_QPAIR_DELETING)
+	if (q->state == DP_QPAIR_ADDING) {
+		tn_log_warn("attach", "client %u: worker %u refused a queue pair: %s%s", c->id, q->worker,
+		            tn_status_meaning(f->status), f->status == TN_LIMIT ? " (fs.epoll.max_user_watches)" : "");
+		dp_app_fail(c, SHR_MSG_QP_CREATE, q->correlation, f->status, 0);
+	} else if (q->state == DP_QPAIR_DELETING) {
 		dp_app_reply(c, SHR_MSG_QP_DESTROY, q->correlation);
+	}
 	qp_free(q);
 	dp_app_settle(c);
 }
@@ -161,10 +167,8 @@ void dp_qp_on_create(struct dp_app *c, struct shr_msg *m)
 	if (s != TN_OK)
 		goto fail;
 	q->correlation = m->hdr.correlation;
-	s = TN_NO_MEMORY;
-	if (!dp_crew_post(&c->ctl->crew, q->worker, (struct dp_cmd){ .kind = DP_CMD_QP_ADD, .fd = -1, .ptr = q->half },
-	                  &q->flight))
-		goto fail;
+	dp_crew_send(&c->ctl->crew, q->worker, (struct dp_cmd){ .kind = DP_CMD_QP_ADD, .fd = -1, .ptr = q->half },
+	             &q->flight);
 	return;
 fail:
 	if (q != NULL)
@@ -183,8 +187,8 @@ void dp_qp_on_destroy(struct dp_app *c, struct shr_msg *m)
 	}
 	qp_move(q, DP_QPAIR_DELETING);
 	q->correlation = m->hdr.correlation;
-	(void)dp_crew_post(&c->ctl->crew, q->worker, (struct dp_cmd){ .kind = DP_CMD_QP_DEL, .fd = -1, .num = q->handle },
-	                   &q->flight);
+	dp_crew_send(&c->ctl->crew, q->worker, (struct dp_cmd){ .kind = DP_CMD_QP_DEL, .fd = -1, .num = q->handle },
+	             &q->flight);
 }
 
 void dp_qp_release_all(struct dp_app *c)

@@ -62,5 +62,5 @@ void dp_notes_deliver(struct dp_control *ctl, uint32_t worker, uint64_t token, t
 
 	free(note);
 	(void)dp_crew_post(&ctl->crew, worker,
-	                   (struct dp_cmd){ .kind = DP_CMD_NOTE_VERDICT, .fd = -1, .num = token, .status = verdict }, NULL);
+	                   (struct dp_cmd){ .kind = DP_CMD_NOTE_VERDICT, .fd = -1, .num = token, .status = verdict });
 }

@@ -187,8 +187,7 @@ static tn_status on_datagram(struct question *q)
 	slot = dp_peers_find(&ctl->peers, name);
 	if (slot == NULL || slot->cur == NULL || dp_crew_congested(&ctl->crew) ||
 	    !dp_crew_post(&ctl->crew, slot->index % ctl->crew.cnt,
-	                  (struct dp_cmd){ .kind = DP_CMD_DATAGRAM, .fd = -1, .ptr = bytes, .len = len, .num2 = slot->index },
-	                  NULL)) {
+	                  (struct dp_cmd){ .kind = DP_CMD_DATAGRAM, .fd = -1, .ptr = bytes, .len = len, .num2 = slot->index })) {
 		free(bytes);
 		return slot == NULL ? TN_PEER_UNKNOWN : TN_AGAIN;
 	}

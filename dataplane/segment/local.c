@@ -187,7 +187,6 @@ void dp_local_on_publish(struct dp_app *c, struct shr_msg *m)
 		dp_app_fail(c, SHR_MSG_PUBLISH, m->hdr.correlation, refusal.status, refusal.detail);
 		return;
 	}
-	seg->answer = SHR_MSG_PUBLISH;
 	seg->correlation = m->hdr.correlation;
 	dp_crew_broadcast(&c->ctl->crew, (struct dp_cmd){ .kind = DP_CMD_SEG_ADD, .fd = -1, .ptr = seg->s }, &seg->flight);
 }
@@ -207,42 +206,71 @@ static void segment_free(struct dp_local_segment *seg)
 	free(seg);
 }
 
-static void segment_withdraw(struct dp_local_segment *seg)
+static struct dp_cmd delete_cmd(const struct dp_local_segment *seg)
+{
+	return (struct dp_cmd){ .kind = DP_CMD_SEG_DEL, .fd = -1, .num = seg->s->handle };
+}
+
+static void segment_hide(struct dp_local_segment *seg, uint16_t answer)
+{
+	dp_control_move(DP_CONTROL_SEG, &seg->state, DP_SEG_DELETING);
+	seg->answer = answer;
+	/* The name is free at once: a restarted application publishes again while its predecessor's lanes drain. */
+	dp_names_remove(&seg->by_name);
+}
+
+static void segment_withdraw(struct dp_local_segment *seg, uint16_t answer)
+{
+	segment_hide(seg, answer);
+	TN_HOOK(dp_withdraw_begun);
+	if (seg->announced)
+		dp_link_segment_withdrawn(seg->ctl->link, seg->s);
+	dp_crew_broadcast(&seg->ctl->crew, delete_cmd(seg), &seg->flight);
+}
+
+/* No worker knows it (any more). */
+static void segment_deleted(struct dp_local_segment *seg)
+{
+	struct dp_app *c = seg->client;
+
+	if (seg->answer == SHR_MSG_PUBLISH)
+		dp_app_fail(c, seg->answer, seg->correlation, seg->result, 0);
+	else if (seg->answer != 0)
+		dp_app_reply(c, seg->answer, seg->correlation);
+	dp_control_move(DP_CONTROL_SEG, &seg->state, DP_SEG_FREE);
+	segment_free(seg);
+	dp_app_settle(c);
+}
+
+/* The workers' answer to SEG_ADD. What one of them refused is taken from the others before anybody is told. */
+static void segment_added(struct dp_local_segment *seg)
 {
 	struct dp_control *ctl = seg->ctl;
 
-	dp_control_move(DP_CONTROL_SEG, &seg->state, DP_SEG_DELETING);
-	seg->answer = 0;
-	/* The name is free at once: a restarted application publishes again while its predecessor's lanes drain. */
-	dp_names_remove(&seg->by_name);
-	TN_HOOK(dp_withdraw_begun);
-	if (seg->announced)
-		dp_link_segment_withdrawn(ctl->link, seg->s);
-	dp_crew_broadcast(&ctl->crew, (struct dp_cmd){ .kind = DP_CMD_SEG_DEL, .fd = -1, .num = seg->s->handle },
-	                  &seg->flight);
+	if (seg->flight.status != TN_OK) {
+		seg->result = seg->flight.status;
+		segment_hide(seg, SHR_MSG_PUBLISH);
+		if (!dp_crew_undo(&ctl->crew, delete_cmd(seg), &seg->flight))
+			segment_deleted(seg);
+		return;
+	}
+	dp_control_move(DP_CONTROL_SEG, &seg->state, DP_SEG_LIVE);
+	seg->announced = true;
+	TN_HOOK(dp_publish_live);
+	dp_link_segment_published(ctl->link, seg->s);
+	dp_app_reply_id(seg->client, SHR_MSG_PUBLISH, seg->correlation, seg->s->handle);
+	/* Who waited for this name (opened before, withdrawn, published again) gets the new version. */
+	dp_remote_segment_appeared(ctl, seg);
 }
 
 static void segment_acked(struct dp_flight *f)
 {
 	struct dp_local_segment *seg = tn_container_of(f, struct dp_local_segment, flight);
-	struct dp_app *c = seg->client;
-	struct dp_control *ctl = seg->ctl;
 
-	if (seg->state == DP_SEG_ADDING) {
-		dp_control_move(DP_CONTROL_SEG, &seg->state, DP_SEG_LIVE);
-		seg->announced = true;
-		TN_HOOK(dp_publish_live);
-		dp_link_segment_published(ctl->link, seg->s);
-		dp_app_reply_id(c, SHR_MSG_PUBLISH, seg->correlation, seg->s->handle);
-		/* Who waited for this name (opened before, withdrawn, published again) gets the new version. */
-		dp_remote_segment_appeared(ctl, seg);
-		return;
-	}
-	if (seg->answer != 0)
-		dp_app_reply(c, seg->answer, seg->correlation);
-	dp_control_move(DP_CONTROL_SEG, &seg->state, DP_SEG_FREE);
-	segment_free(seg);
-	dp_app_settle(c);
+	if (seg->state == DP_SEG_ADDING)
+		segment_added(seg);
+	else
+		segment_deleted(seg);
 }
 
 void dp_local_on_withdraw(struct dp_app *c, struct shr_msg *m)
@@ -254,9 +282,8 @@ void dp_local_on_withdraw(struct dp_app *c, struct shr_msg *m)
 		dp_app_fail(c, SHR_MSG_WITHDRAW, m->hdr.correlation, TN_STALE, 0);
 		return;
 	}
-	segment_withdraw(seg);
-	seg->answer = SHR_MSG_WITHDRAW;
 	seg->correlation = m->hdr.correlation;
+	segment_withdraw(seg, SHR_MSG_WITHDRAW);
 }
 
 tn_status dp_local_withdraw_name(struct dp_control *ctl, const char *name)
@@ -265,7 +292,7 @@ tn_status dp_local_withdraw_name(struct dp_control *ctl, const char *name)
 
 	if (seg == NULL)
 		return TN_NOT_FOUND;
-	segment_withdraw(seg);
+	segment_withdraw(seg, 0);
 	return TN_OK;
 }
 
@@ -276,7 +303,7 @@ void dp_local_abandon(struct dp_app *c)
 		if (seg->state == DP_SEG_DELETING)
 			seg->answer = 0;
 		else
-			segment_withdraw(seg);
+			segment_withdraw(seg, 0);
 	}
 }
 

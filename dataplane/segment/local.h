@@ -17,7 +17,8 @@ struct dp_local_segment {
 	struct dp_flight flight;
 	uint8_t state;             /* enum dp_seg_state */
 	bool announced;            /* the control plane was told, or will be by a snapshot */
-	uint16_t answer;           /* request type to answer when the workers acknowledged; 0 = none */
+	uint16_t answer;           /* request type to answer when the workers forgot it; 0 = none */
+	tn_status result;          /* what PUBLISH is answered with then */
 	uint32_t correlation;
 };
 

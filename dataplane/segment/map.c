@@ -142,7 +142,8 @@ static void memory_unmap(struct dp_local_memory *mem)
 	mem_move(mem, DP_MEM_UNMAPPING);
 	ctl->memory_bytes -= mem->m.bytes;
 	tn_counter_add(&ctl->metrics, TN_C1(SHM_MAPPING_EVENTS_TOTAL, TN_SHM_MAPPING_UNMAP), 1);
-	count_op(ctl, TN_MEMOP_UNREGISTER, true, mem->m.bytes);
+	if (mem->result == TN_OK)
+		count_op(ctl, TN_MEMOP_UNREGISTER, true, mem->m.bytes);
 	if (!mem->filling)
 		unmap_in_pool(mem);
 }
@@ -168,21 +169,49 @@ void dp_map_destroy_all(struct dp_app *c)
 
 /* ---- registration ---- */
 
-static void memory_acked(struct dp_flight *f)
+static struct dp_cmd delete_cmd(const struct dp_local_memory *mem)
 {
-	struct dp_local_memory *mem = tn_container_of(f, struct dp_local_memory, flight);
+	return (struct dp_cmd){ .kind = DP_CMD_MEM_DEL, .fd = -1, .num = mem->m.handle };
+}
+
+/* No worker knows it (any more). */
+static void memory_deleted(struct dp_local_memory *mem)
+{
+	if (mem->result == TN_OK)
+		dp_app_reply(mem->client, SHR_MSG_MEM_UNREGISTER, mem->correlation);
+	else
+		dp_app_fail(mem->client, SHR_MSG_MEM_REGISTER, mem->correlation, mem->result, 0);
+	memory_unmap(mem);
+}
+
+/* The workers' answer to MEM_ADD. What one of them refused is taken from the others before anybody is told. */
+static void memory_added(struct dp_local_memory *mem)
+{
 	struct dp_app *c = mem->client;
 
-	if (mem->state == DP_MEM_ADDING && c->state != DP_APP_CLOSING) {
+	mem->result = mem->flight.status;
+	count_op(mem->ctl, TN_MEMOP_REGISTER, mem->result == TN_OK, mem->req.bytes);
+	if (c->state == DP_APP_CLOSING) {
+		dp_app_settle(c); /* CLIENT_DEL decides */
+	} else if (mem->result != TN_OK) {
+		mem_move(mem, DP_MEM_DELETING);
+		if (!dp_crew_undo(&mem->ctl->crew, delete_cmd(mem), &mem->flight))
+			memory_deleted(mem);
+	} else {
 		mem_move(mem, DP_MEM_LIVE);
 		TN_HOOK(dp_memory_live);
 		dp_app_reply_id(c, SHR_MSG_MEM_REGISTER, mem->correlation, mem->m.handle);
-	} else if (mem->state == DP_MEM_DELETING) {
-		dp_app_reply(c, SHR_MSG_MEM_UNREGISTER, mem->correlation);
-		memory_unmap(mem);
-	} else {
-		dp_app_settle(c); /* the client died meanwhile: CLIENT_DEL decides */
 	}
+}
+
+static void memory_acked(struct dp_flight *f)
+{
+	struct dp_local_memory *mem = tn_container_of(f, struct dp_local_memory, flight);
+
+	if (mem->state == DP_MEM_ADDING)
+		memory_added(mem);
+	else
+		memory_deleted(mem);
 }
 
 static bool overlaps(const struct dp_local_memory *mem)
@@ -257,8 +286,8 @@ static void map_done(struct dp_job *j)
 		s = TN_EXISTS;
 	if (s == TN_OK)
 		s = dp_handles_add(&ctl->memories, mem, &mem->m.handle);
-	count_op(ctl, TN_MEMOP_REGISTER, s == TN_OK, mem->req.bytes);
 	if (s != TN_OK) {
+		count_op(ctl, TN_MEMOP_REGISTER, false, mem->req.bytes);
 		dp_app_fail(c, SHR_MSG_MEM_REGISTER, mem->correlation, s, mem->req.detail);
 		/* A mapping that must go again is unmapped where that may take long. */
 		mem_move(mem, DP_MEM_UNMAPPING);
@@ -341,6 +370,5 @@ void dp_map_on_unregister(struct dp_app *c, struct shr_msg *m)
 	}
 	mem_move(mem, DP_MEM_DELETING);
 	mem->correlation = m->hdr.correlation;
-	dp_crew_broadcast(&c->ctl->crew, (struct dp_cmd){ .kind = DP_CMD_MEM_DEL, .fd = -1, .num = mem->m.handle },
-	                  &mem->flight);
+	dp_crew_broadcast(&c->ctl->crew, delete_cmd(mem), &mem->flight);
 }

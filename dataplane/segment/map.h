@@ -38,7 +38,7 @@ struct dp_local_memory {
 	uint32_t fill_turns;
 	struct dp_flight flight;
 	struct dp_map_req req;
-	tn_status result;       /* of the job */
+	tn_status result;       /* of the mapping, then of the workers: not TN_OK = the registration failed */
 	uint8_t state;          /* enum dp_mem_state */
 	uint32_t segment_refs;  /* segments whose buffers lie in it */
 	uint32_t correlation;

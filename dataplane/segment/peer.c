@@ -110,7 +110,8 @@ static void shut_out(struct dp_peer_slot *slot)
 
 	(void)dp_tickets_revoke(&ctl->greet.tickets, slot->index);
 	slot->incoming = (struct tn_id128){ { 0 } };
-	dp_crew_broadcast(&ctl->crew, (struct dp_cmd){ .kind = DP_CMD_FENCE, .fd = -1, .peer = slot->id }, NULL);
+	dp_crew_broadcast(&ctl->crew, (struct dp_cmd){ .kind = DP_CMD_FENCE, .fd = -1, .peer = slot->id },
+	                  &slot->shut);
 }
 
 void dp_peers_list_begin(struct dp_peers *p)
@@ -186,7 +187,11 @@ static void peer_acked(struct dp_flight *f)
 	struct dp_peer_slot *slot = tn_container_of(f, struct dp_peer_slot, flight);
 	struct dp_peer *next = slot->next;
 
-	peer_free(slot->prev);
+	/* A worker that refused goes on with `prev`, which then stays: its table has room for every slot, so this is our bug. */
+	if (f->status == TN_OK)
+		peer_free(slot->prev);
+	else
+		tn_log_error("peer", "a worker refused to learn of %s: %s", slot->name, tn_status_meaning(f->status));
 	slot->prev = NULL;
 	slot->next = NULL;
 	if (next != NULL)

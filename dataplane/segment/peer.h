@@ -32,6 +32,7 @@ struct dp_peer_slot {
 	struct tn_id128 incoming;      /* incarnation that may have lanes here; zero = none yet */
 	struct tn_id128 fencing;       /* incarnation that waits for the older one's lanes to be closed; zero = none */
 	struct dp_flight fence;
+	struct dp_flight shut;         /* FENCE of a key that is trusted no more; nobody waits for it */
 	/* The last lane that came with a good ticket but from an address that it is not bound to; cnt 0 = none. */
 	struct tn_addr stray;
 	uint64_t stray_cnt, stray_ns;

@@ -171,16 +171,40 @@ static void send_opened(struct dp_opened *o)
 	dp_app_send(o->client, m);
 }
 
+static void opened_delete(struct dp_opened *o, uint16_t answer)
+{
+	opened_stop_search(o);
+	opened_move(o, DP_OPENED_DELETING);
+	o->answer = answer;
+	dp_crew_broadcast(&o->ctl->crew, (struct dp_cmd){ .kind = DP_CMD_REMOTE_DEL, .fd = -1, .num = o->handle },
+	                  &o->flight);
+}
+
+/* Every worker forgot it. */
+static void answer_deleted(struct dp_opened *o)
+{
+	if (o->answer == SHR_MSG_OPEN)
+		dp_app_fail(o->client, SHR_MSG_OPEN, o->correlation, o->result, 0);
+	else if (o->answer != 0)
+		dp_app_reply(o->client, o->answer, o->correlation);
+}
+
 static void remote_acked(struct dp_flight *f)
 {
 	struct dp_opened *o = tn_container_of(f, struct dp_opened, flight);
 	struct dp_app *c = o->client;
 
+	if (f->status != TN_OK && o->state < DP_OPENED_DELETING) {
+		/* A worker that refused goes on with `prev`. What not all have is taken from all; OPEN is told then. */
+		o->result = f->status;
+		opened_delete(o, o->state == DP_OPENED_SETTING ? SHR_MSG_OPEN : 0);
+		return;
+	}
 	free(o->prev);
 	o->prev = NULL;
 	if (o->state >= DP_OPENED_DELETING) {
 		if (o->state == DP_OPENED_DELETING)
-			dp_app_reply(c, SHR_MSG_CLOSE, o->correlation);
+			answer_deleted(o);
 		opened_free(o);
 		dp_app_settle(c);
 		return;
@@ -277,11 +301,8 @@ void dp_remote_on_close(struct dp_app *c, struct shr_msg *m)
 		dp_app_fail(c, SHR_MSG_CLOSE, m->hdr.correlation, TN_STALE, 0);
 		return;
 	}
-	opened_stop_search(o);
-	opened_move(o, DP_OPENED_DELETING);
 	o->correlation = m->hdr.correlation;
-	dp_crew_broadcast(&c->ctl->crew, (struct dp_cmd){ .kind = DP_CMD_REMOTE_DEL, .fd = -1, .num = o->handle },
-	                  &o->flight);
+	opened_delete(o, SHR_MSG_CLOSE);
 }
 
 /* ---- newer versions ---- */

@@ -23,6 +23,8 @@ struct dp_opened {
 	struct dp_remote *prev, *cur, *next;
 	struct dp_flight flight;
 	uint32_t correlation;
+	uint16_t answer;            /* request type to answer when the workers forgot it; 0 = none */
+	tn_status result;           /* what OPEN is answered with then */
 	/* The search for a newer version; one at a time. */
 	bool refreshing;
 	struct dp_open_call call;

@@ -143,6 +143,25 @@ def vanishing_memory():
             assert p.stop() == 0 and "guards intact" in p.text(), p.text()
 
 
+def unwatched_queue_pair():
+    """A worker that cannot watch a queue pair says so to whoever wanted it, and to nobody else."""
+    with World(start=False) as w:
+        for h in w.hosts:
+            h.start("controlplane")
+            h.start("dataplane", {"TENT_HOOK": "dp_qp_watch=fail@3"} if h is w.a else None)
+        for h in w.hosts:
+            h.wait_ready()
+        movers = with_load(w)  # the first two queue pairs of a
+        w.serve(w.a, "third", 16 << 20)
+        move = [BIN["mover"], "move", "third", "-r", w.a.run, "-t", "1", "-s", "5"]
+        p = w.spawn("unwatched", move)
+        assert p.wait(60) == 1 and "queue pair" in p.text() and "(limit)" in p.text(), p.text()
+        assert "refused a queue pair" in w.a.procs["dataplane"].text()
+        assert sum(x["queue_pairs"] for x in w.a.tentctl_json("status")["data_plane"]["workers"]) == 2
+        assert w.finish_move(w.spawn("watched", move))["failed"] == 0
+        nobody_noticed(w, movers)
+
+
 def say(address, data, wait=0.3, family=socket.AF_INET):
     """Say it, and return what comes back before the other side closes or `wait` is over."""
     with socket.socket(family, socket.SOCK_STREAM) as s:
@@ -261,6 +280,7 @@ run({
     "refused_memory": refused_memory,
     "huge_page_taken_away": huge_page_taken_away,
     "vanishing_memory": vanishing_memory,
+    "unwatched_queue_pair": unwatched_queue_pair,
     "stranger_on_every_port": stranger_on_every_port,
     "stranger_with_a_key": stranger_with_a_key,
     "wrong_config": wrong_config,

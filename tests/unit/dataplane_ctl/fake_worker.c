@@ -18,8 +18,9 @@ struct dp_worker {
 	struct fake_cmds posted;
 	struct dp_evt events[EVENTS_MAX];
 	unsigned evt_head, evt_tail;
-	uint64_t held[FAKE_CMDS_MAX];
+	struct dp_evt held[FAKE_CMDS_MAX];
 	unsigned held_cnt;
+	tn_status refusals[DP_CMD_STOP + 1];
 };
 struct dp_qp { struct dp_qp_cfg cfg; };
 
@@ -67,11 +68,6 @@ void fake_emit(unsigned i, const struct dp_evt *evt)
 	(void)!write(w->fd, &(uint64_t){ 1 }, sizeof(uint64_t));
 }
 
-static void ack(struct dp_worker *w, uint64_t id)
-{
-	fake_emit(w->index, &(struct dp_evt){ .kind = DP_EVT_ACK, .id = id });
-}
-
 tn_status dp_worker_post(struct dp_worker *w, const struct dp_cmd *cmd)
 {
 	if (room == 0)
@@ -79,11 +75,17 @@ tn_status dp_worker_post(struct dp_worker *w, const struct dp_cmd *cmd)
 	if (room != UINT32_MAX)
 		room--;
 	w->posted.cmd[w->posted.cnt++ % FAKE_CMDS_MAX] = *cmd;
+	struct dp_evt ack = { .kind = DP_EVT_ACK, .id = cmd->id, .status = w->refusals[cmd->kind] };
 	if (cmd->id != 0 && holding)
-		w->held[w->held_cnt++] = cmd->id;
+		w->held[w->held_cnt++] = ack;
 	else if (cmd->id != 0)
-		ack(w, cmd->id);
+		fake_emit(w->index, &ack);
 	return TN_OK;
+}
+
+void fake_refuse(unsigned i, enum dp_cmd_kind kind, tn_status s)
+{
+	workers[i]->refusals[kind] = s;
 }
 
 tn_status dp_worker_take(struct dp_worker *w, struct dp_evt *evt_out)
@@ -143,7 +145,7 @@ void fake_hold(bool hold)
 		if (w == NULL)
 			continue;
 		for (unsigned n = 0; n < w->held_cnt; n++)
-			ack(w, w->held[n]);
+			fake_emit(i, &w->held[n]);
 		w->held_cnt = 0;
 	}
 }

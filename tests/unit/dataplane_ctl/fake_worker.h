@@ -20,6 +20,8 @@ const struct dp_cmd *fake_last(unsigned i, enum dp_cmd_kind kind);
 unsigned fake_count(unsigned i, enum dp_cmd_kind kind);
 /* While held, commands with an id are not acknowledged; release acknowledges what was held, in order. */
 void fake_hold(bool hold);
+/* Worker i answers commands of this kind with s from now on; TN_OK: it takes them again. */
+void fake_refuse(unsigned i, enum dp_cmd_kind kind, tn_status s);
 /* The mailbox takes at most n more commands (UINT32_MAX: any number). */
 void fake_mailbox_room(uint32_t n);
 void fake_emit(unsigned i, const struct dp_evt *evt);

@@ -360,7 +360,7 @@ static void a_full_mailbox_delays_and_congestion_refuses(void)
 	shr_msg_close_fds(&m);
 	fake_mailbox_room(0);
 	for (int i = 0; i < 5000; i++)
-		(void)dp_crew_post(&b.ctl.crew, 0, (struct dp_cmd){ .kind = DP_CMD_TUNE, .fd = -1 }, NULL);
+		(void)dp_crew_post(&b.ctl.crew, 0, (struct dp_cmd){ .kind = DP_CMD_TUNE, .fd = -1 });
 	CU_ASSERT_EQUAL(app_call(&b, sock, SHR_MSG_QP_CREATE, &qp, sizeof qp, -1, &m), TN_AGAIN);
 	fake_mailbox_room(UINT32_MAX);
 	fake_posted(0)->cnt = 0;
