@@ -15,6 +15,7 @@
 
 #include "common/assert.h"
 #include "common/clock.h"
+#include "common/hook.h"
 #include "dataplane/transport/registry.h"
 #include "dataplane/worker_state.h"
 #include "shm-ring/doorbell.h"
@@ -433,7 +434,7 @@ tn_status dp_worker_start(struct dp_worker *w, uint32_t cpu)
 	sigfillset(&all);
 	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int err = pthread_create(&w->thread, &attr, thread_main, w);
+	int err = TN_HOOK_FAIL(dp_worker_start) ? EAGAIN : pthread_create(&w->thread, &attr, thread_main, w);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
 	if (err)

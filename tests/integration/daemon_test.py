@@ -44,6 +44,16 @@ def refusals():
         start(w.b)
 
 
+def half_a_crew():
+    """The thread of the last of three workers cannot be made: the other two stop, and nothing waits for one that never ran."""
+    with World(start=False) as w:
+        p = w.a.start("dataplane", {"TENT_HOOK": "dp_worker_start=fail@3"}, args=("--set", "workers/count=3"))
+        assert p.wait(30) == 1, p.text()
+        assert "worker 2 cannot start" in p.text() and "did not stop" not in p.text(), p.text()
+        assert sorted(os.listdir(w.a.run)) == ["dataplane-1.tele", "dataplane.lock"], os.listdir(w.a.run)
+        start(w.a)
+
+
 def alone():
     """Without any control plane: segments of this host work."""
     with World(start=False) as w:
@@ -104,4 +114,4 @@ def reloads():
             h.stop()
 
 
-run({"reloads": reloads, "refusals": refusals, "alone": alone, "drain": drain, "successors": successors})
+run({"reloads": reloads, "refusals": refusals, "half_a_crew": half_a_crew, "alone": alone, "drain": drain, "successors": successors})

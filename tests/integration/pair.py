@@ -136,10 +136,10 @@ class Host:
         with open(self.config, "w", encoding="utf-8") as f:
             json.dump(config, f, indent=1)
 
-    def start(self, which, env=None, files=None):
+    def start(self, which, env=None, files=None, args=()):
         """files: the limit of open files, soft and hard, that the daemon gets."""
         limit = [] if files is None else ["prlimit", f"--nofile={files}:{files}", "--"]
-        self.procs[which] = Process([*limit, BIN[which], "-c", self.config], os.path.join(self.dir, which + ".log"), env)
+        self.procs[which] = Process([*limit, BIN[which], "-c", self.config, *args], os.path.join(self.dir, which + ".log"), env)
         return self.procs[which]
 
     def start_both(self):
