@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The observability object of the control plane. Two locks: `facts_lock` guards the mapping, facts and exemplars and is
- * held only while they are copied or swapped; `render_lock` serializes renderings and guards their snapshot. Order:
- * render_lock, then facts_lock. */
+ * held only while they are copied or swapped, for the loop waits for it: a scrape keeps the mapping and folds it without
+ * the lock. `render_lock` serializes renderings and guards their snapshot. Order: render_lock, then facts_lock. */
 #include "controlplane/observe/observe.h"
 
 #include <pthread.h>
@@ -12,6 +12,9 @@
 #include "controlplane/observe/diagnostics.h"
 #include "controlplane/observe/scrape.h"
 
+/* A telemetry region; unmapped by the last of its users. */
+struct mapping { struct shr_tele_ro ro; uint32_t users; };
+
 struct cp_observe {
 	struct cp_observe_cfg cfg;
 	uint64_t start_ns;
@@ -19,10 +22,10 @@ struct cp_observe {
 	struct cp_http *http;
 
 	pthread_mutex_t facts_lock;
-	struct shr_tele_ro tele; /* live == NULL: none */
+	struct mapping *map; /* NULL: none */
 	struct cp_observe_facts facts;
 	struct cp_exemplars exemplars;
-	struct cp_event_pump pump; /* loop thread; bound to tele */
+	struct cp_event_pump pump; /* loop thread; bound to map */
 
 	pthread_mutex_t render_lock;
 	struct cp_snapshot snapshot;
@@ -57,14 +60,27 @@ undo_object:
 	return TN_NO_MEMORY;
 }
 
+/* Gives up one use. */
+static void mapping_drop(struct cp_observe *o, struct mapping *m)
+{
+	if (m == NULL)
+		return;
+	pthread_mutex_lock(&o->facts_lock);
+	bool last = --m->users == 0;
+	pthread_mutex_unlock(&o->facts_lock);
+	if (!last)
+		return;
+	shr_tele_close_ro(&m->ro);
+	free(m);
+}
+
 void cp_observe_destroy(struct cp_observe *o)
 {
 	if (!o)
 		return;
 	cp_observe_http_stop(o);
 	cp_event_pump_close(&o->pump);
-	if (o->tele.live)
-		shr_tele_close_ro(&o->tele);
+	mapping_drop(o, o->map);
 	pthread_mutex_destroy(&o->render_lock);
 	pthread_mutex_destroy(&o->facts_lock);
 	free(o);
@@ -88,18 +104,23 @@ const struct tn_metrics *cp_observe_metrics(struct cp_observe *o)
 
 tn_status cp_observe_attach(struct cp_observe *o, const char *path)
 {
-	struct shr_tele_ro fresh = { 0 };
-	tn_status st = shr_tele_open_ro(path, &fresh);
+	struct mapping *fresh = calloc(1, sizeof *fresh);
+	tn_status st = fresh != NULL ? shr_tele_open_ro(path, &fresh->ro) : TN_NO_MEMORY;
+	if (st != TN_OK) {
+		free(fresh);
+		fresh = NULL;
+	}
 	if (st != TN_OK && st != TN_ABI_MISMATCH)
 		return st;
+	if (fresh != NULL)
+		fresh->users = 1;
 	pthread_mutex_lock(&o->facts_lock);
-	struct shr_tele_ro old = o->tele;
-	o->tele = fresh;
+	struct mapping *old = o->map;
+	o->map = fresh;
 	memset(&o->exemplars, 0, sizeof o->exemplars);
-	cp_event_pump_bind(&o->pump, fresh.live ? &o->tele : NULL, fresh.live && fresh.hdr.start_mono_ns >= o->start_ns);
+	cp_event_pump_bind(&o->pump, fresh ? &fresh->ro : NULL, fresh && fresh->ro.hdr.start_mono_ns >= o->start_ns);
 	pthread_mutex_unlock(&o->facts_lock);
-	if (old.live)
-		shr_tele_close_ro(&old);
+	mapping_drop(o, old);
 	return st;
 }
 
@@ -136,19 +157,20 @@ static void collect_ready(struct cp_observe *o, uint64_t now_ns, struct cp_ready
 	in->now_ns = now_ns;
 	in->stall_ns = o->cfg.stall_ns;
 	in->required_transports = o->cfg.required_transports;
-	in->attached = o->tele.live != NULL;
+	in->attached = o->map != NULL;
 	in->engine_alive = o->facts.engine_alive;
 	in->peer_bus_bound = o->facts.peer_bus_bound;
 	in->link_up = o->facts.link_up;
 	in->silent_since_ns = o->facts.silent_since_ns;
 	if (!in->attached)
 		return;
-	in->schema_ok = cp_scrape_schema_ok(&o->tele);
-	in->engine_state = tn_load_relaxed32(&o->tele.live->state);
-	in->loaded_transports = o->tele.hdr.loaded_transports;
-	in->worker_cnt = o->tele.lay.worker_cnt;
+	const struct shr_tele_ro *tele = &o->map->ro;
+	in->schema_ok = cp_scrape_schema_ok(tele);
+	in->engine_state = tn_load_relaxed32(&tele->live->state);
+	in->loaded_transports = tele->hdr.loaded_transports;
+	in->worker_cnt = tele->lay.worker_cnt;
 	for (uint32_t i = 0; i < in->worker_cnt; i++) {
-		const struct shr_worker_shm *b = shr_tele_ro_worker(&o->tele, i);
+		const struct shr_worker_shm *b = shr_tele_ro_worker(tele, i);
 		in->worker[i] = (struct cp_worker_state){
 			.alive = tn_load_relaxed32(&b->alive) != 0,
 			.last_progress_ns = tn_load_relaxed64(&b->last_progress_ns),
@@ -182,26 +204,34 @@ static bool plausible_engine(const struct cp_process *p, uint64_t region_start_r
 void cp_observe_snapshot(struct cp_observe *o, struct cp_snapshot *out)
 {
 	struct cp_process process[TN_PROCESS_CNT] = { 0 };
-	(void)cp_process_read(0, &process[TN_PROCESS_CONTROLPLANE]);
+	struct cp_process *engine = &process[TN_PROCESS_DATAPLANE];
 
 	pthread_mutex_lock(&o->facts_lock);
-	struct cp_process *engine = &process[TN_PROCESS_DATAPLANE];
-	if (o->tele.live && o->facts.engine_alive && o->tele.hdr.pid > 0) {
-		(void)cp_process_read((pid_t)o->tele.hdr.pid, engine);
-		engine->known = engine->known && plausible_engine(engine, o->tele.hdr.start_real_ns);
+	struct mapping *map = o->map;
+	struct cp_observe_facts facts = o->facts;
+	struct cp_exemplars exemplars = o->exemplars;
+	bool recording = o->cfg.recording;
+	if (map != NULL)
+		map->users++;
+	pthread_mutex_unlock(&o->facts_lock);
+
+	(void)cp_process_read(0, &process[TN_PROCESS_CONTROLPLANE]);
+	if (map != NULL && facts.engine_alive && map->ro.hdr.pid > 0) {
+		(void)cp_process_read((pid_t)map->ro.hdr.pid, engine);
+		engine->known = engine->known && plausible_engine(engine, map->ro.hdr.start_real_ns);
 	}
 	struct cp_scrape_in in = {
 		.own = &o->cells,
-		.tele = o->tele.live ? &o->tele : NULL,
-		.exemplars = &o->exemplars,
+		.tele = map != NULL ? &map->ro : NULL,
+		.exemplars = &exemplars,
 		.process = process,
-		.dataplane_up = o->facts.engine_alive,
-		.recording = o->cfg.recording,
+		.dataplane_up = facts.engine_alive,
+		.recording = recording,
 		.now_mono_ns = tn_now_ns(),
 		.now_real_ns = tn_real_ns(),
 	};
 	cp_scrape(&in, out);
-	pthread_mutex_unlock(&o->facts_lock);
+	mapping_drop(o, map);
 }
 
 /* Call with render_lock held: it makes the serialization cells one-writer. */
@@ -225,20 +255,21 @@ static unsigned render_diagnostics(struct cp_observe *o, struct tn_text *out)
 {
 	struct cp_ready_in ready;
 	struct cp_diagnostics_in in = { .ready = &ready, .build = &o->cfg.build, .engine_build = "" };
-	char engine_build[sizeof o->tele.hdr.build] = "";
+	char engine_build[sizeof o->map->ro.hdr.build] = "";
 	uint64_t now = tn_now_ns();
 
 	pthread_mutex_lock(&o->facts_lock);
 	collect_ready(o, now, &ready);
 	in.recording = o->cfg.recording;
 	if (ready.attached) {
-		memcpy(engine_build, o->tele.hdr.build, sizeof engine_build - 1);
-		uint64_t start_ns = o->tele.hdr.start_mono_ns;
+		const struct shr_tele_ro *tele = &o->map->ro;
+		memcpy(engine_build, tele->hdr.build, sizeof engine_build - 1);
+		uint64_t start_ns = tele->hdr.start_mono_ns;
 		in.engine_uptime_ns = ready.engine_alive && now > start_ns ? now - start_ns : 0;
-		in.config_generation = tn_load_relaxed64(&o->tele.live->config_generation);
-		in.engine_generation = o->tele.hdr.generation;
-		in.engine_metrics_compiled = o->tele.hdr.metrics_compiled != 0;
-		in.recording = tn_load_relaxed32(&o->tele.live->recording) != 0;
+		in.config_generation = tn_load_relaxed64(&tele->live->config_generation);
+		in.engine_generation = tele->hdr.generation;
+		in.engine_metrics_compiled = tele->hdr.metrics_compiled != 0;
+		in.recording = tn_load_relaxed32(&tele->live->recording) != 0;
 	}
 	pthread_mutex_unlock(&o->facts_lock);
 
