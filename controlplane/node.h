@@ -89,6 +89,7 @@ struct cp_peer {
 	struct cp_peer_error error;
 	/* as a client of it */
 	enum cp_ticket_state ticket_state;
+	uint64_t ask_call;             /* the question under way, 0 = none */
 	struct tn_id128 session;       /* of its data plane, as last told */
 	struct tn_id128 ticket;        /* secret */
 	uint8_t datagram_key[32];      /* secret: for datagrams we send to it */
@@ -98,15 +99,19 @@ struct cp_peer {
 	tn_status last_status;
 	char last_detail[240];
 	/* as a server for it */
-	struct tn_id128 issued_to;     /* its session that the ticket below was issued for */
+	struct tn_id128 issued_to;     /* its session that the ticket below was issued for; zero = none */
 	struct tn_id128 issued_ticket; /* secret */
+	struct tn_id128 issued_control;/* its control plane that asked last: who counts the sequence of the key below */
+	uint64_t issued_call;          /* the newest question of that control plane: an older one renews nothing */
 	uint8_t issued_key[32];        /* secret: for datagrams it sends to us */
-	bool issuing;
+	uint64_t install_call;         /* the installation under way, 0 = none */
 	struct tn_list issue_waiting;  /* struct cp_issue */
-	/* datagrams: sequences are strictly increasing per key */
+	/* datagrams: tx grows as long as we live; rx is the highest that came with the key issued last */
 	uint64_t tx_sequence, rx_sequence;
-	uint64_t probes_ok, probes_failed, probe_ns, probe_rtt_ns; /* probe_ns: when the one under way left, 0 = none */
-	uint8_t probe_nonce[8];
+	uint64_t probes_ok, probes_lost, probe_rtt_ns;
+	uint64_t probe_ns;             /* when the one under way left, or was to leave; 0 = none */
+	uint64_t owed_ns;              /* when it last probed us, 0 = never */
+	uint8_t probe_nonce[8], owed_nonce[8];
 	uint64_t heard_ns;             /* last time it answered or asked */
 	/* as it greeted us last */
 	struct tn_id128 control_session;
@@ -226,6 +231,8 @@ void cp_contact_answered(struct cp_peer *peer);
 /* peer/ticket.c: make sure a ticket for our data plane's session at `peer` is held or being asked for. `stale`: the one
  * held was refused. When something changes, cp_opens_advance() runs. */
 void cp_ticket_want(struct cp_node *node, struct cp_peer *peer, bool stale);
+/* Ask even if one is held: it may be as good as ever, but what came with it is not. */
+void cp_ticket_recheck(struct cp_node *node, struct cp_peer *peer);
 /* The peer is back: what it refused or left unanswered may be asked again at once. */
 void cp_ticket_forgive(struct cp_peer *peer);
 /* Everything granted for or by an old data plane of ours is void. */
@@ -244,8 +251,16 @@ uint64_t cp_opens_next_ns(const struct cp_node *node);
 
 /* peer/datagram.c: the relay of control datagrams over the data planes. */
 void cp_datagram_from_link(struct cp_node *node, const struct cp_request *rq);
+/* AGAIN while no ticket is held: with it comes the key. */
 tn_status cp_datagram_send(struct cp_node *node, struct cp_peer *peer, uint8_t kind, const void *bytes, size_t len);
-/* Measure the control lane's round trip; AGAIN while no ticket is held. */
-tn_status cp_datagram_probe(struct cp_node *node, struct cp_peer *peer);
+/* Measure the control lane's round trip; without a key, as soon as one is here. One that is still unanswered is lost. */
+void cp_datagram_probe(struct cp_node *node, struct cp_peer *peer);
+/* A key for datagrams to the peer is here, maybe another one: what waits, or was not answered with the old one, is sent. */
+void cp_datagram_ready(struct cp_node *node, struct cp_peer *peer);
+/* Which key the peer signs with, as issued here, and whether we sign with the one it says it issued: told in hello, so that
+ * neither goes on with a key that the other has forgotten. Fields of the hello objects; a peer that tells nothing is
+ * believed. */
+void cp_datagram_key_tell(const struct cp_peer *peer, json_t *hello);
+void cp_datagram_key_check(struct cp_node *node, struct cp_peer *peer, const json_t *hello);
 
 #endif

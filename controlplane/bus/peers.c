@@ -62,6 +62,10 @@ static json_t *peer_json(const struct cp_node *node, const struct cp_peer *p, co
 	error_json(node, p, j);
 	if (p->probes_ok > 0)
 		tn_json_put_u64(j, "control_lane_rtt_us", p->probe_rtt_ns / TN_NS_PER_US);
+	if (p->probes_ok > 0 || p->probes_lost > 0) {
+		tn_json_put_u64(j, "probes_answered", p->probes_ok);
+		tn_json_put_u64(j, "probes_lost", p->probes_lost);
+	}
 	/* A peer that the data plane was never asked for has no lanes, which is no fault. */
 	tn_json_put_str(j, "state", dp == NULL ? "unknown" : "idle");
 	static const char *const keys[] = { "state", "transport", "lanes", "lanes_in" };

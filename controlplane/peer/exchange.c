@@ -89,8 +89,8 @@ static void attempt_end(struct cp_exchange *x, struct cp_call *c, enum tn_rpc_ou
 	c->in_flight = false;
 }
 
-/* The one way out. */
-static void call_end(struct cp_exchange *x, struct cp_call *c, tn_status status, const char *detail, const json_t *body)
+/* The one way out; the body is the caller's. */
+static struct cp_call_opts call_free(struct cp_exchange *x, struct cp_call *c)
 {
 	struct cp_call_opts opts = c->opts;
 	tn_map_u64_remove(&x->by_id, c->id, NULL);
@@ -98,6 +98,12 @@ static void call_end(struct cp_exchange *x, struct cp_call *c, tn_status status,
 	tn_list_push_front(&x->free, &c->link);
 	c->opts.body = NULL;
 	x->outstanding--;
+	return opts;
+}
+
+static void call_end(struct cp_exchange *x, struct cp_call *c, tn_status status, const char *detail, const json_t *body)
+{
+	struct cp_call_opts opts = call_free(x, c);
 	opts.done(x->node, opts.ctx, status, detail == NULL ? "" : detail, status == TN_OK ? body : NULL);
 	json_decref(opts.body);
 }
@@ -142,7 +148,7 @@ static tn_status attempt_start(struct cp_exchange *x, struct cp_call *c, uint64_
 	return s;
 }
 
-void cp_exchange_call(struct cp_exchange *x, const struct cp_call_opts *opts, uint64_t now_ns)
+uint64_t cp_exchange_call(struct cp_exchange *x, const struct cp_call_opts *opts, uint64_t now_ns)
 {
 	tn_assert(opts->attempts > 0 && opts->done != NULL);
 	struct tn_list *n = opts->deadline_ns > now_ns ? tn_list_pop_front(&x->free) : NULL;
@@ -151,7 +157,7 @@ void cp_exchange_call(struct cp_exchange *x, const struct cp_call_opts *opts, ui
 		opts->done(x->node, opts->ctx, late ? TN_TIMEOUT : TN_LIMIT,
 			   late ? "the deadline had passed before the call" : "too many calls outstanding", NULL);
 		json_decref(opts->body);
-		return;
+		return 0;
 	}
 	struct cp_call *c = tn_list_entry(n, struct cp_call, link);
 	c->opts = *opts;
@@ -163,11 +169,23 @@ void cp_exchange_call(struct cp_exchange *x, const struct cp_call_opts *opts, ui
 	x->outstanding++;
 	if (tn_map_u64_insert_ptr(&x->by_id, c->id, c) != TN_OK) {
 		call_end(x, c, TN_NO_MEMORY, "no room for another call", NULL);
-		return;
+		return 0;
 	}
+	uint64_t id = c->id;
 	tn_status s = attempt_start(x, c, now_ns);
-	if (s != TN_OK && c->attempts_left == 0)
-		call_fail(x, c, s == TN_AGAIN ? silence_status(x, c) : s, silence(x, c));
+	if (s == TN_OK || c->attempts_left > 0)
+		return id;
+	call_fail(x, c, s == TN_AGAIN ? silence_status(x, c) : s, silence(x, c));
+	return 0;
+}
+
+void cp_exchange_cancel(struct cp_exchange *x, uint64_t id)
+{
+	struct cp_call *c = id != 0 ? tn_map_u64_find_ptr(&x->by_id, id) : NULL;
+	if (c == NULL)
+		return;
+	attempt_end(x, c, TN_RPC_OUTCOME_CANCELED, x->node->now_ns);
+	json_decref(call_free(x, c).body);
 }
 
 void cp_exchange_reply(struct cp_exchange *x, uint32_t target, uint64_t id, tn_status status, const char *detail,

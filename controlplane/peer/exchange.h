@@ -28,14 +28,17 @@ struct cp_call_opts {
 	json_t *body;            /* stolen, also on failure; may be NULL */
 	uint64_t deadline_ns;
 	uint32_t attempts;       /* >= 1; resent with the same id after deadline/attempts without an answer */
-	cp_call_done done;       /* called exactly once, also from inside cp_exchange_call() */
+	cp_call_done done;       /* called exactly once unless cancelled, also from inside cp_exchange_call() */
 	void *ctx;
 };
 
 struct cp_exchange *cp_exchange_new(struct cp_node *node, uint32_t calls_max);
 void cp_exchange_free(struct cp_exchange *x); /* drops what is outstanding without calling done */
 
-void cp_exchange_call(struct cp_exchange *x, const struct cp_call_opts *opts, uint64_t now_ns);
+/* The call's id, or 0: it is over already. */
+uint64_t cp_exchange_call(struct cp_exchange *x, const struct cp_call_opts *opts, uint64_t now_ns);
+/* Nobody waits for that answer any more; `done` does not come. Harmless for 0 and for a call that is over. */
+void cp_exchange_cancel(struct cp_exchange *x, uint64_t id);
 /* An answer arrived from `target`; unknown ids (late answers) are ignored. */
 void cp_exchange_reply(struct cp_exchange *x, uint32_t target, uint64_t id, tn_status status, const char *detail,
 		       const json_t *body, uint64_t now_ns);

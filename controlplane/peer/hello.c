@@ -36,27 +36,32 @@ void cp_hello_begin(struct cp_node *node)
 		h->again = h->left < node->peer_cnt; /* one that told nobody yet will tell the news */
 }
 
-static void ignore_answer(struct cp_node *node, void *ctx, tn_status status, const char *detail, const json_t *body)
+/* A peer that is away says hello itself when it is back, and so does one whose data plane is. */
+static void on_told(struct cp_node *node, void *ctx, tn_status status, const char *detail, const json_t *body)
 {
-	/* a peer that is away says hello itself when it is back */
-	(void)node, (void)ctx, (void)status, (void)detail, (void)body;
+	(void)detail;
+	if (status == TN_OK && json_is_true(json_object_get(body, "data_plane")))
+		cp_datagram_key_check(node, ctx, body);
 }
 
-static json_t *who_we_are(const struct cp_node *node)
+static json_t *who_we_are(const struct cp_node *node, const struct cp_peer *to)
 {
 	json_t *b = json_object();
 	tn_json_put_str(b, "name", node->name);
 	tn_json_put_hex128(b, "session", &node->link.session);
 	tn_json_put_hex128(b, "control_session", &node->control_session);
+	cp_datagram_key_tell(to, b);
 	return b;
 }
 
-static void say(struct cp_node *node, uint32_t peer)
+void cp_hello_say(struct cp_node *node, uint32_t peer)
 {
+	if (!node->link.attached || !node->link.snapshot_done)
+		return;
 	cp_exchange_call(node->exchange,
 			 &(struct cp_call_opts){
-				 .target = peer, .type = "hello", .method = TN_RPC_METHOD_HELLO, .body = who_we_are(node),
-				 .attempts = 1, .done = ignore_answer,
+				 .target = peer, .type = "hello", .method = TN_RPC_METHOD_HELLO, .attempts = 1,
+				 .body = who_we_are(node, &node->peers[peer]), .done = on_told, .ctx = &node->peers[peer],
 				 .deadline_ns = node->now_ns + tn_config_ns(node->config, TN_CFG_CONTROL_RPC_TIMEOUT_MS) },
 			 node->now_ns);
 }
@@ -71,7 +76,7 @@ void cp_hello_tick(struct cp_node *node)
 	if (h->left == 0 || node->now_ns < h->due_ns)
 		return;
 	for (uint32_t i = 0; i < BURST && h->left > 0; i++, h->left--) {
-		say(node, h->next);
+		cp_hello_say(node, h->next);
 		h->next = (h->next + 1) % node->peer_cnt;
 	}
 	h->due_ns = node->now_ns + PAUSE_NS;
@@ -87,7 +92,8 @@ uint64_t cp_hello_next_ns(const struct cp_node *node)
 /* ---- heard ---- */
 
 /* The order matters: first nothing is held against the peer any more, then everybody who waits asks. */
-static void returned(struct cp_node *node, struct cp_peer *p, const struct tn_id128 *session, const struct tn_id128 *control)
+static void returned(struct cp_node *node, struct cp_peer *p, const struct tn_id128 *session, const struct tn_id128 *control,
+		     const json_t *hello)
 {
 	bool replaced = !tn_id128_eq(&p->control_session, control);
 	p->control_session = *control;
@@ -100,6 +106,7 @@ static void returned(struct cp_node *node, struct cp_peer *p, const struct tn_id
 			node->reconnect(node->emit_ctx, p->index);
 		cp_exchange_resend(node->exchange, p->index, node->now_ns);
 	}
+	cp_datagram_key_check(node, p, hello);
 	cp_opens_advance(node, p->index, NULL);
 	cp_link_peer_returned(node, p->cfg->name, session);
 }
@@ -119,11 +126,11 @@ void cp_hello_heard(struct cp_node *node, const struct cp_request *rq)
 			return;
 		}
 	}
-	json_t *b = who_we_are(node);
+	json_t *b = who_we_are(node, p);
 	tn_json_put_bool(b, "data_plane", node->link.attached);
 	json_object_set_new(b, "endpoints", node->link.endpoints != NULL ? json_incref(node->link.endpoints) : json_array());
 	tn_json_put_u64(b, "frame_bytes", node->link.frame_bytes);
 	cp_node_reply(node, &rq->to, TN_OK, NULL, b);
 	if (told && (p->greeted_ns == 0 || node->now_ns - p->greeted_ns >= HEARD_MIN_NS))
-		returned(node, p, &session, &control);
+		returned(node, p, &session, &control, rq->body);
 }

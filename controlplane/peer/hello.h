@@ -12,6 +12,9 @@ void cp_hello_begin(struct cp_node *node);
 void cp_hello_tick(struct cp_node *node);
 uint64_t cp_hello_next_ns(const struct cp_node *node);
 
+/* Tell one peer now, if our data plane is attached: when it seems to have missed something. */
+void cp_hello_say(struct cp_node *node, uint32_t peer);
+
 /* Method hello of the peer door. A body without session and control_session is only a question who we are. */
 void cp_hello_heard(struct cp_node *node, const struct cp_request *rq);
 

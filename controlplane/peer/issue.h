@@ -7,7 +7,7 @@
 
 /* Method issue_ticket of the peer door. */
 void cp_issue_ticket(struct cp_node *node, const struct cp_request *rq);
-/* Answer everybody who waits for an installation. */
-void cp_issue_fail_waiting(struct cp_node *node, struct cp_peer *peer, tn_status status, const char *detail);
+/* The installation under way is over, or nobody wants it any more: answer everybody who waits for it. */
+void cp_issue_end(struct cp_node *node, struct cp_peer *peer, tn_status status, const char *detail);
 
 #endif

@@ -50,8 +50,6 @@ static tn_status read_ticket(const struct cp_node *node, struct cp_peer *p, cons
 		sodium_memzero(key, sizeof key);
 		return st;
 	}
-	if (!tn_id128_eq(&p->session, &session))
-		p->tx_sequence = 0;
 	p->session = session;
 	p->ticket = ticket;
 	memcpy(p->datagram_key, key, sizeof key);
@@ -67,8 +65,7 @@ static void on_ticket(struct cp_node *node, void *ctx, tn_status status, const c
 {
 	struct cp_peer *p = ctx;
 	struct tn_id128 session;
-	if (p->ticket_state != CP_TICKET_ASKING)
-		return; /* the answer is for a data plane of ours that is gone */
+	p->ask_call = 0;
 	tn_status before = p->last_status;
 	snprintf(p->last_detail, sizeof p->last_detail, "%s", detail[0] != '\0' ? detail : tn_status_meaning(status));
 	if (status == TN_OK)
@@ -81,6 +78,7 @@ static void on_ticket(struct cp_node *node, void *ctx, tn_status status, const c
 		p->ticket_state = CP_TICKET_HELD;
 		TN_HOOK(cp_ticket_held);
 		p->backoff_ns = 0;
+		cp_datagram_ready(node, p);
 		cp_remote_invalidate_session(node, node->remote, p->index, &session);
 	} else {
 		p->ticket_state = CP_TICKET_FAILED;
@@ -90,27 +88,38 @@ static void on_ticket(struct cp_node *node, void *ctx, tn_status status, const c
 	cp_opens_advance(node, p->index, NULL);
 }
 
-void cp_ticket_want(struct cp_node *node, struct cp_peer *p, bool stale)
+static void ask(struct cp_node *node, struct cp_peer *p, bool renew)
 {
-	if (p->ticket_state == CP_TICKET_ASKING || (p->ticket_state == CP_TICKET_HELD && !stale))
-		return;
-	if (p->ticket_state == CP_TICKET_FAILED && node->now_ns < p->retry_ns)
+	if (p->ticket_state == CP_TICKET_ASKING || (p->ticket_state == CP_TICKET_FAILED && node->now_ns < p->retry_ns))
 		return;
 	if (!node->link.attached)
 		return;
 	json_t *body = json_object();
 	tn_json_put_hex128(body, "session", &node->link.session);
+	tn_json_put_hex128(body, "control_session", &node->control_session);
 	json_object_set_new(body, "addresses", cp_address_own(node->config));
-	if (p->ticket_state == CP_TICKET_HELD)
+	if (renew)
 		tn_json_put_bool(body, "renew", true);
 	p->ticket_state = CP_TICKET_ASKING;
-	cp_exchange_call(node->exchange,
-			 &(struct cp_call_opts){
-				 .target = p->index, .type = "issue_ticket", .method = TN_RPC_METHOD_ISSUE_TICKET, .body = body,
-				 .attempts = (uint32_t)tn_config_u64(node->config, TN_CFG_CONTROL_RPC_ATTEMPTS),
-				 .deadline_ns = node->now_ns + tn_config_ns(node->config, TN_CFG_CONTROL_RPC_TIMEOUT_MS),
-				 .done = on_ticket, .ctx = p },
-			 node->now_ns);
+	p->ask_call = cp_exchange_call(
+		node->exchange,
+		&(struct cp_call_opts){
+			.target = p->index, .type = "issue_ticket", .method = TN_RPC_METHOD_ISSUE_TICKET, .body = body,
+			.attempts = (uint32_t)tn_config_u64(node->config, TN_CFG_CONTROL_RPC_ATTEMPTS),
+			.deadline_ns = node->now_ns + tn_config_ns(node->config, TN_CFG_CONTROL_RPC_TIMEOUT_MS),
+			.done = on_ticket, .ctx = p },
+		node->now_ns);
+}
+
+void cp_ticket_want(struct cp_node *node, struct cp_peer *p, bool stale)
+{
+	if (p->ticket_state != CP_TICKET_HELD || stale)
+		ask(node, p, p->ticket_state == CP_TICKET_HELD);
+}
+
+void cp_ticket_recheck(struct cp_node *node, struct cp_peer *p)
+{
+	ask(node, p, false);
 }
 
 void cp_ticket_forgive(struct cp_peer *p)
@@ -124,15 +133,16 @@ void cp_tickets_reset(struct cp_node *node)
 {
 	for (uint32_t i = 0; i < node->peer_cnt; i++) {
 		struct cp_peer *p = &node->peers[i];
+		cp_exchange_cancel(node->exchange, p->ask_call);
+		p->ask_call = 0;
 		p->ticket_state = CP_TICKET_NONE;
 		p->backoff_ns = p->retry_ns = 0;
-		p->tx_sequence = p->rx_sequence = 0;
 		sodium_memzero(&p->ticket, sizeof p->ticket);
 		sodium_memzero(p->datagram_key, sizeof p->datagram_key);
 		sodium_memzero(&p->issued_ticket, sizeof p->issued_ticket);
 		sodium_memzero(p->issued_key, sizeof p->issued_key);
 		memset(&p->issued_to, 0, sizeof p->issued_to);
-		cp_issue_fail_waiting(node, p, TN_DATAPLANE_DOWN, "the data plane here restarted");
+		cp_issue_end(node, p, TN_DATAPLANE_DOWN, "the data plane here restarted");
 	}
 }
 

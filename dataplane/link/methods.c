@@ -170,6 +170,26 @@ static uint8_t *payload_read(struct question *q, uint32_t *len_out)
 	return bytes;
 }
 
+/* Where the peer is, for a host that is asked and never asks itself: nothing else tells its data plane. */
+static tn_status receiver_learn(struct question *q)
+{
+	const json_t *to = NULL;
+	struct dp_peer peer;
+	uint32_t index;
+	tn_status s;
+
+	if (!tn_json_has(&q->in, "to"))
+		return TN_OK;
+	s = tn_json_object(&q->in, "to", &to);
+	if (s == TN_OK)
+		s = dp_link_peer_read(to, &peer, q->detail);
+	if (s != TN_OK)
+		return s;
+	s = dp_peers_learn(q->ctl, &peer, &index);
+	explicit_bzero(&peer, sizeof peer);
+	return s;
+}
+
 static tn_status on_datagram(struct question *q)
 {
 	struct dp_control *ctl = q->ctl;
@@ -177,12 +197,14 @@ static tn_status on_datagram(struct question *q)
 	char name[TN_NAME_MAX];
 	uint32_t len = 0;
 	uint8_t *bytes;
+	tn_status s;
 
 	(void)tn_json_name(&q->in, "peer", name);
 	bytes = payload_read(q, &len);
-	if (q->in.status != TN_OK) {
+	s = q->in.status == TN_OK ? receiver_learn(q) : q->in.status;
+	if (s != TN_OK) {
 		free(bytes);
-		return q->in.status;
+		return s;
 	}
 	slot = dp_peers_find(&ctl->peers, name);
 	if (slot == NULL || slot->cur == NULL || dp_crew_congested(&ctl->crew) ||

@@ -84,6 +84,17 @@ static struct tn_config *config_of(int host)
 	return cfg;
 }
 
+static void node_start(struct net *n, int h, uint8_t control_byte)
+{
+	struct host *host = &n->host[h];
+	struct cp_node_cfg cfg = { .config = host->config, .self = { { (uint8_t)(7 + h) } },
+				   .control_session = { { control_byte } }, .seed = 33u + control_byte,
+				   .metrics = &host->cells.rec, .emit = emit, .reconnect = reconnect,
+				   .emit_ctx = &ctx[h] };
+	if (cp_node_new(&cfg, &host->node) != TN_OK)
+		abort();
+}
+
 struct net *net_new(void)
 {
 	struct net *n = calloc(1, sizeof *n);
@@ -93,12 +104,7 @@ struct net *net_new(void)
 		ctx[h] = (struct emit_ctx){ n, h };
 		host->config = config_of(h);
 		cp_cells_init(&host->cells, true);
-		struct cp_node_cfg cfg = { .config = host->config, .self = { { (uint8_t)(7 + h) } },
-					   .control_session = { { (uint8_t)(9 + h) } }, .seed = 42 + (uint64_t)h,
-					   .metrics = &host->cells.rec, .emit = emit, .reconnect = reconnect,
-					   .emit_ctx = &ctx[h] };
-		if (cp_node_new(&cfg, &host->node) != TN_OK)
-			abort();
+		node_start(n, h, (uint8_t)(9 + h));
 	}
 	return n;
 }
@@ -236,4 +242,46 @@ void net_install(struct net *n, int host)
 	net_link_say(n, host, "install_ticket", m.id, true, TN_OK, NULL);
 	tn_message_clear(&m);
 	net_settle(n);
+}
+
+void net_restart(struct net *n, int host, uint8_t control_byte)
+{
+	struct packet *p;
+	cp_node_free(n->host[host].node);
+	while ((p = pop(&n->host[host].link_out)) != NULL)
+		free(p);
+	while ((p = pop(&n->wire)) != NULL)
+		free(p);
+	node_start(n, host, control_byte);
+}
+
+static void relay_one(struct net *n, int host, const struct tn_message *m)
+{
+	if (m->reply)
+		return;
+	if (strcmp(m->type, "datagram") == 0) {
+		int to = 1 - host;
+		snprintf(n->last[to], sizeof n->last[to], "%s", json_string_value(json_object_get(m->body, "payload")));
+		n->carried++;
+		net_link_say(n, to, "datagram", 0, false, TN_OK,
+			     json_pack("{s:s,s:s}", "peer", to == A ? "b" : "a", "payload", n->last[to]));
+	}
+	net_link_say(n, host, m->type, m->id, true, TN_OK, NULL);
+}
+
+void net_relay(struct net *n)
+{
+	struct tn_message m;
+	for (int idle = 0; idle < 2;) {
+		idle = 0;
+		for (int h = A; h <= B; h++) {
+			net_settle(n);
+			if (!net_link_take(n, h, &m)) {
+				idle++;
+				continue;
+			}
+			relay_one(n, h, &m);
+			tn_message_clear(&m);
+		}
+	}
 }

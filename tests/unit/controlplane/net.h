@@ -28,6 +28,8 @@ struct net {
 	struct packet *wire;               /* between the control planes, oldest first */
 	uint64_t now_ns;
 	unsigned wire_cnt;                 /* messages ever sent between them */
+	unsigned carried;
+	char last[2][4200];                /* the last datagram to each host */
 };
 
 /* Two hosts "a" and "b" that know each other. */
@@ -51,5 +53,11 @@ void net_attach(struct net *n, int host, uint8_t session_byte, uint64_t generati
 void net_publish(struct net *n, int host, const char *name, uint64_t generation, unsigned access);
 /* Answer the install_ticket that waits at `host` with OK. */
 void net_install(struct net *n, int host);
+/* Both data planes do what real ones would until nothing is left: install tickets, carry datagrams to the other host. What
+ * else they are told is thrown away. Datagrams carried so far are in net->carried, the last of them in net->last. */
+void net_relay(struct net *n);
+/* The control plane of `host` dies, with all that it had on the wire, and another one starts; its data plane has not
+ * attached yet. */
+void net_restart(struct net *n, int host, uint8_t control_byte);
 
 #endif

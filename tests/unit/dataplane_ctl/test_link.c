@@ -264,6 +264,12 @@ static void tickets_and_questions_of_the_control_plane(void)
 	                                      "\",\"session\":\"" SESSION "\",\"addresses\":[\"127.0.0.1\"]}"), TN_PEER_STALE);
 	CU_ASSERT_EQUAL(ask("datagram", "{\"peer\":\"b\",\"payload\":\"00ff\"}"), TN_AGAIN); /* no session known yet */
 	CU_ASSERT_EQUAL(ask("datagram", "{\"peer\":\"b\",\"payload\":\"0g\"}"), TN_INVALID);
+	CU_ASSERT_EQUAL(ask("datagram", "{\"peer\":\"b\",\"payload\":\"00ff\",\"to\":{\"name\":\"b\"}}"), TN_INVALID);
+	CU_ASSERT_EQUAL(ask("datagram", "{\"peer\":\"b\",\"payload\":\"00ff\",\"to\":" PEER(SESSION) "}"), TN_OK);
+	CU_ASSERT_EQUAL(fake_last(0, DP_CMD_DATAGRAM)->len, 2);
+	free(fake_last(0, DP_CMD_DATAGRAM)->ptr); /* as its worker would */
+	CU_ASSERT_EQUAL(ask("datagram", "{\"peer\":\"b\",\"payload\":\"00ff\"}"), TN_OK); /* it is known now */
+	free(fake_last(0, DP_CMD_DATAGRAM)->ptr);
 	CU_ASSERT_EQUAL(ask("tune", "{\"workers/count\":3}"), TN_CONFIG); /* not hot */
 	CU_ASSERT_EQUAL(ask("frobnicate", "{}"), TN_UNSUPPORTED);
 	CU_ASSERT_EQUAL(ask("shutdown", "{}"), TN_OK);
