@@ -103,8 +103,8 @@ static void say_published(const struct tctl_publication *pub)
 /* Until a signal comes. */
 static int serve(struct tctl_publication *pub)
 {
-	static tent_note note;
-	tent_info info = { .size = sizeof info };
+	static tent_note note = TENT_NOTE_INIT;
+	tent_info info = TENT_INFO_INIT;
 	int fd = tent_note_fd(pub->ctx);
 	while (!tctl_stopped()) {
 		while (!tctl_stopped() && tent_note_recv(pub->ctx, &note, 0) == TENT_OK)

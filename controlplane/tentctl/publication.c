@@ -235,6 +235,6 @@ bool tctl_publication_on_note(struct tctl_publication *pub, const tent_note *not
 
 void tctl_publication_close(struct tctl_publication *pub)
 {
-	tent_close(pub->ctx); /* withdraws */
+	(void)tent_close(pub->ctx); /* withdraws; whatever it says, the process ends now */
 	pub->ctx = NULL;
 }

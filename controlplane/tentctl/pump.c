@@ -172,7 +172,7 @@ int tctl_pump_buffers(struct tctl_pump *p, uint64_t bytes)
 
 void tctl_pump_close(struct tctl_pump *p)
 {
-	tent_close(p->ctx); /* with everything below it */
+	(void)tent_close(p->ctx); /* with everything below it; whatever it says, the process ends now */
 	p->ctx = NULL;
 }
 
@@ -347,7 +347,7 @@ static void look_for_segment(struct tctl_pump *p, uint64_t now_ns)
 /* Nothing moved for too long, although something should. */
 static bool check_stall(struct tctl_pump *p, uint64_t now_ns)
 {
-	tent_info info = { .size = sizeof info };
+	tent_info info = TENT_INFO_INIT;
 	bool busy = p->note_user_data != 0;
 	for (unsigned i = 0; i < TN_ARRAY_LEN(p->slots); i++)
 		busy |= is_busy(&p->slots[i]);

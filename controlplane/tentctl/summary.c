@@ -46,7 +46,7 @@ static const char *verified_text(const struct tctl_summary *s)
 static void print_json(const struct tctl_pump *p, const struct tctl_summary *s, const char *hex, double cpu_s)
 {
 	tent_transport kinds[TCTL_PUMP_TRANSPORTS];
-	tent_info info = { .size = sizeof info };
+	tent_info info = TENT_INFO_INIT;
 	unsigned n = by_share(p, kinds);
 	json_t *j = json_object(), *by = json_object(), *lat = json_object();
 	tn_json_put_str(j, "command", s->command);

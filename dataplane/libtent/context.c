@@ -17,6 +17,7 @@
 #include "common/paths.h"
 #include "dataplane/libtent/call.h"
 #include "dataplane/libtent/memory.h"
+#include "dataplane/libtent/options.h"
 #include "dataplane/libtent/queue.h"
 
 #define DEFAULT_TIMEOUT_NS (5 * TN_NS_PER_S)
@@ -126,9 +127,10 @@ static tent_status apply_options(tent_context *ctx, const tent_options *opt)
 	tent_options o = TENT_OPTIONS_INIT;
 
 	if (opt != NULL) {
-		if (opt->size < offsetof(tent_options, runtime_dir) + sizeof o.runtime_dir || opt->size > 4096)
-			return lt_fail(TN_INVALID, "tent_open: opt->size is %zu: use TENT_OPTIONS_INIT", opt->size);
-		memcpy(&o, opt, TN_MIN(opt->size, sizeof o));
+		tent_status s = lt_options_take("tent_open: opt", "TENT_OPTIONS_INIT", opt,
+						offsetof(tent_options, runtime_dir) + sizeof o.runtime_dir, &o, sizeof o);
+		if (s != TENT_OK)
+			return s;
 	}
 	const char *app = o.app_name != NULL ? o.app_name : program_invocation_short_name;
 	if (o.app_name != NULL && strlen(app) >= sizeof ctx->app)
@@ -277,27 +279,34 @@ static void close_in_child(tent_context *ctx)
 	ctx->sock = ctx->wake_fd = ctx->note_fd = -1;
 }
 
-static void say_goodbye(tent_context *ctx)
+/* Lock held. Not TENT_OK: the data plane lives and did not say that it let go of our memory. */
+static tent_status say_goodbye(tent_context *ctx)
 {
-	struct lt_reply reply;
+	struct lt_reply reply = { .status = TN_OK };
 	struct lt_call bye = { .type = SHR_MSG_BYE, .build = lt_build_none, .fd = -1,
 			       .deadline_ns = tn_deadline_after(tn_now_ns(), ctx->timeout_ns) };
 
-	if (ctx->state == TENT_STATE_ATTACHED && !ctx->broken)
-		(void)lt_call(ctx, &bye, &reply);
+	if (ctx->state != TENT_STATE_ATTACHED)
+		return TENT_OK; /* a hang-up let go of it */
+	if (ctx->broken)
+		return lt_fail(TN_CLIENT_BROKEN, "tent_close: %s; the data plane was not asked to let go", ctx->dead_text);
+	tn_status s = lt_call(ctx, &bye, &reply);
+	if (s == TN_OK)
+		s = reply.status;
+	return s == TN_OK ? TENT_OK : lt_call_fail(ctx, "tent_close", "detaching", s, reply.detail);
 }
 
-void tent_close(tent_context *ctx)
+tent_status tent_close(tent_context *ctx)
 {
 	if (ctx == NULL)
-		return;
+		return TENT_OK;
 	if (lt_forked(ctx->fork_mark)) {
 		close_in_child(ctx);
-		return;
+		return lt_fail(TN_FORKED, "tent_close: the context was opened before fork()");
 	}
 	(void)pthread_mutex_lock(&ctx->lock);
 	ctx->closing = true;
-	say_goodbye(ctx); /* quiesces everything at the data plane, or a hang-up did */
+	tent_status s = say_goodbye(ctx); /* quiesces everything at the data plane, or a hang-up did */
 	if (ctx->sock >= 0)
 		(void)shutdown(ctx->sock, SHUT_RDWR);
 	(void)pthread_mutex_unlock(&ctx->lock);
@@ -314,6 +323,7 @@ void tent_close(tent_context *ctx)
 	(void)pthread_cond_destroy(&ctx->cond);
 	(void)pthread_mutex_destroy(&ctx->lock);
 	free_context(ctx);
+	return s;
 }
 
 tent_status tent_query(tent_context *ctx, tent_info *info_inout)
@@ -323,9 +333,8 @@ tent_status tent_query(tent_context *ctx, tent_info *info_inout)
 
 	if (s != TENT_OK)
 		return s;
-	if (info_inout == NULL || info_inout->size < offsetof(tent_info, state) + sizeof info.state ||
-	    info_inout->size > 4096)
-		return lt_fail(TN_INVALID, "tent_query: info->size must be sizeof(tent_info)");
+	if (info_inout == NULL || !lt_struct_size_ok(info_inout->size, offsetof(tent_info, state) + sizeof info.state))
+		return lt_fail(TN_INVALID, "tent_query: info is NULL, or was not set with TENT_INFO_INIT");
 	size_t bytes = TN_MIN(info_inout->size, sizeof info);
 	(void)pthread_mutex_lock(&ctx->lock);
 	info.size = bytes;

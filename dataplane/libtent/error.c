@@ -34,6 +34,10 @@ TN_STATIC_ASSERT(TENT_RIGHT_LOCAL == SHR_RIGHT_LOCAL && TENT_RIGHT_REMOTE_READ =
 		 TENT_RIGHT_REMOTE_WRITE == SHR_RIGHT_REMOTE_WRITE, "rights");
 TN_STATIC_ASSERT(TENT_ACCESS_SAME_UID == SHR_ACCESS_SAME_UID && TENT_ACCESS_LOCAL_ALL == SHR_ACCESS_LOCAL_ALL &&
 		 TENT_ACCESS_PEERS == SHR_ACCESS_PEERS, "access bits");
+TN_STATIC_ASSERT(sizeof(tent_request) == 128 || sizeof(void *) != 8, "a request is two cache lines");
+TN_STATIC_ASSERT(sizeof(tent_completion) == 64, "a completion is one cache line");
+TN_STATIC_ASSERT(offsetof(tent_request, deadline_ns) + sizeof(uint64_t) <= 64,
+		 "what every request needs stands in the first line");
 TN_STATIC_ASSERT(TENT_NOTE_MAX == SHR_NOTE_BYTES, "notice size");
 TN_STATIC_ASSERT(sizeof(((tent_note *)0)->from) == TN_NAME_MAX, "name size");
 
@@ -84,6 +88,7 @@ const char *tent_status_text(tent_status s) { return tn_status_meaning((tn_statu
 const char *tent_status_advice(tent_status s) { return tn_status_todo((tn_status)s); }
 const char *tent_last_error(void) { return last_error; }
 const char *tent_version(void) { return LT_VERSION; }
+uint32_t tent_api_version(void) { return TENT_API_VERSION; }
 
 const char *tent_phase_name(uint8_t phase) { return tn_phase_name(phase); }
 const char *tent_reason_name(uint8_t reason) { return tn_reason_name(reason); }

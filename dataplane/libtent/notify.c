@@ -9,6 +9,7 @@
 #include "common/domain.h"
 #include "common/hook.h"
 #include "dataplane/libtent/call.h"
+#include "dataplane/libtent/options.h"
 #include "dataplane/libtent/queue.h"
 
 /* While an acknowledgement could not be sent. */
@@ -160,7 +161,7 @@ static void take_note(tent_context *ctx, tent_note *out)
 	uint64_t sink;
 
 	tn_list_unlink(&note->link);
-
+	out->size = sizeof *out; /* at most what it was: see tent_note_recv() */
 	memcpy(out->from, note->head.from, sizeof out->from);
 	memcpy(out->segment, note->head.segment, sizeof out->segment);
 	out->seq = note->head.seq;
@@ -174,19 +175,19 @@ static void take_note(tent_context *ctx, tent_note *out)
 		(void)!read(ctx->note_fd, &sink, sizeof sink);
 }
 
-tent_status tent_note_recv(tent_context *ctx, tent_note *note_out, uint64_t timeout_ns)
+tent_status tent_note_recv(tent_context *ctx, tent_note *note_inout, uint64_t timeout_ns)
 {
 	tent_status s = lt_context_check(ctx, "tent_note_recv");
 
 	if (s != TENT_OK)
 		return s;
-	if (note_out == NULL)
-		return lt_fail(TN_INVALID, "tent_note_recv: note_out is NULL");
+	if (note_inout == NULL || !lt_struct_size_ok(note_inout->size, sizeof *note_inout))
+		return lt_fail(TN_INVALID, "tent_note_recv: note is NULL, or was not set with TENT_NOTE_INIT");
 	uint64_t deadline_ns = tn_deadline_after(tn_now_ns(), timeout_ns);
 	(void)pthread_mutex_lock(&ctx->lock);
 	for (;;) {
 		if (ctx->note_cnt != 0) {
-			take_note(ctx, note_out);
+			take_note(ctx, note_inout);
 			acknowledge(ctx);
 			break;
 		}

@@ -51,8 +51,8 @@ void lt_cqe_to_completion(const struct shr_cqe_shm *cqe, const struct lt_slot *s
 	out->bytes = cqe->bytes;
 	out->latency_ns = cqe->latency_ns;
 	out->status = (tent_status)cqe->status;
-	out->outcome = (tent_outcome)cqe->outcome;
-	out->transport = (tent_transport)cqe->transport;
+	out->outcome = cqe->outcome;
+	out->transport = cqe->transport;
 	out->memory_busy = (cqe->flags & SHR_CQE_MEMORY_BUSY) != 0;
 	out->attempts = cqe->attempts;
 	out->phase = cqe->phase;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/bits.h"
+#include "dataplane/libtent/options.h"
 
 #define DEFAULT_DEPTH 128u
 
@@ -219,10 +220,10 @@ tent_status tent_qp_create(tent_context *ctx, const tent_qp_options *opt, tent_q
 	if (qp_out == NULL)
 		return lt_fail(TN_INVALID, "tent_qp_create: qp_out is NULL");
 	if (opt != NULL) {
-		if (opt->size < offsetof(tent_qp_options, depth) + sizeof o.depth || opt->size > 4096)
-			return lt_fail(TN_INVALID, "tent_qp_create: opt->size is %zu: use TENT_QP_OPTIONS_INIT",
-				       opt->size);
-		memcpy(&o, opt, TN_MIN(opt->size, sizeof o));
+		s = lt_options_take("tent_qp_create: opt", "TENT_QP_OPTIONS_INIT", opt,
+				    offsetof(tent_qp_options, depth) + sizeof o.depth, &o, sizeof o);
+		if (s != TENT_OK)
+			return s;
 	}
 	if (o.depth == 0)
 		o.depth = DEFAULT_DEPTH;
@@ -241,10 +242,32 @@ tent_status tent_qp_create(tent_context *ctx, const tent_qp_options *opt, tent_q
 	return s;
 }
 
-void tent_qp_destroy(tent_qp *qp)
+/* Has the data plane that lives let go of it? TN_OK also when there is none. Lock held; the queue pair is in no list. */
+static tn_status destroy_there(const tent_qp *qp, uint64_t deadline_ns)
 {
-	if (qp == NULL || qp->magic != LT_QP_MAGIC || lt_forked(qp->fork_mark))
-		return;
+	const tent_context *ctx = qp->ctx;
+	/* A ring at the door is the living one; the one in use is then of the dead. */
+	const struct lt_ring *living = qp->next_ring != NULL ? qp->next_ring : qp->ring;
+	struct lt_reply reply = { .status = TN_OK };
+
+	if (living == NULL || ctx->state != TENT_STATE_ATTACHED ||
+	    (qp->next_ring == NULL && (tn_load_relaxed32(&qp->events) & LT_EVENT_LOST) != 0))
+		return TN_OK;
+	struct lt_call c = { .type = SHR_MSG_QP_DESTROY, .build = lt_build_id, .arg = &living->id, .fd = -1,
+			     .deadline_ns = deadline_ns };
+	tn_status s = lt_call(qp->ctx, &c, &reply);
+	if (s == TN_OK)
+		s = reply.status;
+	/* An earlier try that timed out here succeeded there. */
+	return s == TN_STALE || s == TN_NOT_FOUND || s == TN_DATAPLANE_DOWN ? TN_OK : s;
+}
+
+tent_status tent_qp_destroy(tent_qp *qp)
+{
+	if (qp == NULL)
+		return TENT_OK;
+	if (qp->magic != LT_QP_MAGIC || lt_forked(qp->fork_mark))
+		return lt_queue_refuse(qp, "tent_qp_destroy");
 	tent_context *ctx = qp->ctx;
 	uint64_t deadline_ns = tn_deadline_after(tn_now_ns(), ctx->recover_timeout_ns);
 
@@ -252,19 +275,17 @@ void tent_qp_destroy(tent_qp *qp)
 	while (ctx->state == TENT_STATE_RECOVERING) /* the keeper walks the list; this ends with its own deadline */
 		(void)lt_context_wait(ctx, UINT64_MAX);
 	tn_list_unlink(&qp->link);
-	/* A ring at the door is the living one; the one in use is then of the dead. */
-	const struct lt_ring *living = qp->next_ring != NULL ? qp->next_ring : qp->ring;
-	if (living != NULL && ctx->state == TENT_STATE_ATTACHED &&
-	    (qp->next_ring != NULL || (tn_load_relaxed32(&qp->events) & LT_EVENT_LOST) == 0)) {
-		struct lt_reply reply;
-		struct lt_call c = { .type = SHR_MSG_QP_DESTROY, .build = lt_build_id, .arg = &living->id, .fd = -1,
-				     .deadline_ns = deadline_ns };
-		if (lt_call(ctx, &c, &reply) == TN_TIMEOUT)
-			(void)lt_fail(TN_TIMEOUT,
-				      "tent_qp_destroy: the data plane did not say that it let go of the buffers");
+	tn_status s = destroy_there(qp, deadline_ns);
+	if (s != TN_OK) {
+		tn_list_push_back(&ctx->qps, &qp->link);
+		qp->dead_status = TN_CLOSED;
+		(void)snprintf(qp->dead_text, sizeof qp->dead_text, "tent_qp_destroy() was called before");
 	}
 	(void)pthread_mutex_unlock(&ctx->lock);
+	if (s != TN_OK)
+		return lt_fail(s, "tent_qp_destroy: the data plane did not say that it let go of the buffers");
 	release(qp);
+	return TENT_OK;
 }
 
 int tent_qp_fd(tent_qp *qp)

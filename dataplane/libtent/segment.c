@@ -8,6 +8,7 @@
 
 #include "common/bits.h"
 #include "common/rand.h"
+#include "dataplane/libtent/options.h"
 
 #define RIGHTS_REMOTE (TENT_RIGHT_REMOTE_READ | TENT_RIGHT_REMOTE_WRITE)
 #define ACCESS_ALL (TENT_ACCESS_SAME_UID | TENT_ACCESS_LOCAL_ALL | TENT_ACCESS_PEERS)
@@ -15,7 +16,6 @@
 
 /* The data plane answers an open by its deadline; its own answer says more than our time-out, so we wait longer. */
 #define OPEN_GRACE_NS (250 * TN_NS_PER_MS)
-
 
 /* ---- publish ---- */
 
@@ -63,6 +63,8 @@ static tent_status take_buffer(tent_context *ctx, size_t i, const tent_buffer *i
 	if (mem == NULL || !lt_object_is(&mem->obj, LT_MEMORY, ctx))
 		return lt_fail(mem == NULL ? TN_INVALID : TN_STALE, "tent_segment_publish: buffers[%zu].memory is %s",
 			       i, mem == NULL ? "NULL" : "freed, or of another context");
+	if (!tn_all_zero(in->reserved, sizeof in->reserved))
+		return lt_fail(TN_INVALID, "tent_segment_publish: buffers[%zu].reserved is not zero", i);
 	*out = *in;
 	if (out->bytes == 0 && in->offset < mem->bytes)
 		out->bytes = mem->bytes - in->offset;
@@ -85,10 +87,10 @@ static tent_status take_access(tent_published *pub, const tent_access *access)
 	tent_access a = TENT_ACCESS_INIT;
 
 	if (access != NULL) {
-		if (access->size < offsetof(tent_access, who) + sizeof a.who || access->size > 4096)
-			return lt_fail(TN_INVALID, "tent_segment_publish: access->size is %zu: use TENT_ACCESS_INIT",
-				       access->size);
-		memcpy(&a, access, TN_MIN(access->size, sizeof a));
+		tent_status s = lt_options_take("tent_segment_publish: access", "TENT_ACCESS_INIT", access,
+						offsetof(tent_access, who) + sizeof a.who, &a, sizeof a);
+		if (s != TENT_OK)
+			return s;
 	}
 	if ((a.who & ~ACCESS_ALL) != 0)
 		return lt_fail(TN_INVALID, "tent_segment_publish: access->who is 0x%x: only TENT_ACCESS_* bits", a.who);

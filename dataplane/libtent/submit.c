@@ -58,17 +58,17 @@ static tent_status check_objects(const tent_qp *qp, size_t i, const tent_request
 static tent_status check_request(const tent_qp *qp, size_t i, const tent_request *r)
 {
 	if (tn_unlikely(r->opcode != TENT_READ && r->opcode != TENT_WRITE))
-		return REFUSE(TN_INVALID, ".opcode is %d: TENT_READ or TENT_WRITE", (int)r->opcode);
-	if (tn_unlikely((unsigned)r->priority >= TN_PRIORITY_CNT))
-		return REFUSE(TN_INVALID, ".priority is %d", (int)r->priority);
-	if (tn_unlikely((unsigned)r->intent >= SHR_INTENT_CNT))
-		return REFUSE(TN_INVALID, ".intent is %d", (int)r->intent);
-	if (tn_unlikely((unsigned)r->hint >= TN_TRANSPORT_CNT))
-		return REFUSE(TN_INVALID, ".hint is %d", (int)r->hint);
+		return REFUSE(TN_INVALID, ".opcode is %u: TENT_READ or TENT_WRITE", r->opcode);
+	if (tn_unlikely(r->priority >= TN_PRIORITY_CNT))
+		return REFUSE(TN_INVALID, ".priority is %u", r->priority);
+	if (tn_unlikely(r->intent >= SHR_INTENT_CNT))
+		return REFUSE(TN_INVALID, ".intent is %u", r->intent);
+	if (tn_unlikely(r->hint >= TN_TRANSPORT_CNT))
+		return REFUSE(TN_INVALID, ".hint is %u", r->hint);
 	if (tn_unlikely((r->flags & ~FLAGS_ALL) != 0))
 		return REFUSE(TN_INVALID, ".flags is 0x%x: only TENT_REQUEST_* bits", r->flags);
-	if (tn_unlikely((r->reserved[0] | r->reserved[1] | r->reserved[2]) != 0))
-		return REFUSE(TN_INVALID, ".%s is not zero", "reserved");
+	if (tn_unlikely((r->reserved0 | r->reserved[0] | r->reserved[1] | r->reserved[2] | r->reserved[3] | r->reserved[4]) != 0))
+		return REFUSE(TN_INVALID, ".%s is not zero", "reserved0 or .reserved");
 	if (tn_unlikely(r->bytes == 0))
 		return REFUSE(TN_INVALID, ".%s is 0: a transfer moves at least one byte", "bytes");
 	if (tn_unlikely(r->bytes > qp->max_request_bytes && qp->max_request_bytes != 0))
@@ -93,10 +93,10 @@ static void fill_slot(const tent_qp *qp, struct lt_slot *slot, const tent_reques
 		.flags = (uint16_t)((r->flags & TENT_REQUEST_AT_MOST_ONCE ? SHR_SQE_AT_MOST_ONCE : 0) |
 				    (r->batch != 0 ? SHR_SQE_BATCH : 0)),
 		.policy = r->policy,
-		.opcode = (uint8_t)r->opcode,
-		.priority = (uint8_t)r->priority,
-		.intent = (uint8_t)r->intent,
-		.hint = (uint8_t)r->hint,
+		.opcode = r->opcode,
+		.priority = r->priority,
+		.intent = r->intent,
+		.hint = r->hint,
 	};
 	memcpy(&e->trace_hi, r->trace_id, 8);
 	memcpy(&e->trace_lo, r->trace_id + 8, 8);

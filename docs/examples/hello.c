@@ -39,7 +39,7 @@ static void publish(tent_context *ctx)
 {
 	tent_memory *memory;
 	tent_published *published;
-	tent_note note;
+	tent_note note = TENT_NOTE_INIT;
 
 	check(tent_memory_alloc(ctx, BYTES, TENT_RIGHT_REMOTE_READ | TENT_RIGHT_REMOTE_WRITE, 0, &memory));
 	check(tent_segment_publish(ctx, "hello", &(tent_buffer){ .memory = memory }, 1, NULL, &published));
@@ -74,6 +74,6 @@ int main(int argc, char **argv)
 		move(ctx, argv[2]);
 	else
 		publish(ctx);
-	tent_close(ctx); /* gives back everything that is left */
+	check(tent_close(ctx)); /* gives back everything that is left */
 	return 0;
 }

@@ -407,8 +407,9 @@ static bool lane_open(struct lane *l, struct cell *c, unsigned index)
 
 static void lane_close(struct lane *l)
 {
-	if (l->qp != NULL)
-		tent_qp_destroy(l->qp);
+	/* Buffers that are still touched would be another cell's, and its figures wrong. */
+	if (tent_qp_destroy(l->qp) != TENT_OK)
+		fail(l->cell, "tent_qp_destroy: %s", tent_last_error());
 	tb_walk_free(&l->local);
 	tb_walk_free(&l->remote);
 	free(l->taken);

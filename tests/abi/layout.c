@@ -11,6 +11,8 @@
 
 static void options(void)
 {
+	STRUCT(tent_status);
+	STRUCT(tent_state);
 	STRUCT(tent_options);
 	FIELD(tent_options, size);
 	FIELD(tent_options, runtime_dir);
@@ -46,6 +48,9 @@ static void traffic(void)
 	STRUCT(tent_request);
 	FIELD(tent_request, opcode);
 	FIELD(tent_request, priority);
+	FIELD(tent_request, intent);
+	FIELD(tent_request, hint);
+	FIELD(tent_request, flags);
 	FIELD(tent_request, memory);
 	FIELD(tent_request, memory_offset);
 	FIELD(tent_request, segment);
@@ -54,12 +59,16 @@ static void traffic(void)
 	FIELD(tent_request, user_data);
 	FIELD(tent_request, deadline_ns);
 	FIELD(tent_request, batch);
-	FIELD(tent_request, flags);
-	FIELD(tent_request, intent);
-	FIELD(tent_request, hint);
 	FIELD(tent_request, policy);
-	FIELD(tent_request, reserved);
+	FIELD(tent_request, reserved0);
 	FIELD(tent_request, trace_id);
+	FIELD(tent_request, reserved);
+	STRUCT(tent_opcode);
+	STRUCT(tent_priority);
+	STRUCT(tent_intent);
+	STRUCT(tent_transport);
+	STRUCT(tent_outcome);
+	STRUCT(tent_completion_kind);
 	STRUCT(tent_completion);
 	FIELD(tent_completion, user_data);
 	FIELD(tent_completion, bytes);
@@ -69,17 +78,18 @@ static void traffic(void)
 	FIELD(tent_completion, kind);
 	FIELD(tent_completion, outcome);
 	FIELD(tent_completion, transport);
+	FIELD(tent_completion, opcode);
 	FIELD(tent_completion, memory_busy);
 	FIELD(tent_completion, attempts);
 	FIELD(tent_completion, phase);
 	FIELD(tent_completion, reason);
-	FIELD(tent_completion, opcode);
 	FIELD(tent_completion, reserved);
 	STRUCT(tent_note);
-	FIELD(tent_note, from);
-	FIELD(tent_note, segment);
+	FIELD(tent_note, size);
 	FIELD(tent_note, seq);
 	FIELD(tent_note, bytes);
+	FIELD(tent_note, from);
+	FIELD(tent_note, segment);
 	FIELD(tent_note, payload);
 }
 
@@ -102,6 +112,7 @@ static void statuses(void)
 	VALUE(TENT_LIMIT);
 	VALUE(TENT_NO_MEMORY);
 	VALUE(TENT_BUSY);
+	VALUE(TENT_FAULT);
 	VALUE(TENT_PATH_DOWN);
 	VALUE(TENT_PATH_PROTOCOL);
 	VALUE(TENT_PATH_TIMEOUT);

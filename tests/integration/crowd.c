@@ -329,7 +329,7 @@ static void do_states(void)
 {
 	uint32_t attached = 0, again = 0;
 	for (uint32_t i = 0; i < member_cnt; i++) {
-		tent_info info = { .size = sizeof info };
+		tent_info info = TENT_INFO_INIT;
 		if (tent_query(members[i].ctx, &info) != TENT_OK)
 			continue;
 		attached += info.state == TENT_STATE_ATTACHED;

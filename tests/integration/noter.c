@@ -118,7 +118,7 @@ static void take_notice(struct receiver *r, const tent_note *note)
 
 static int receive(tent_context *ctx, const char *name, int memfd)
 {
-	static tent_note note;
+	static tent_note note = TENT_NOTE_INIT;
 	struct receiver r = { .ctx = ctx };
 	tent_published *pub;
 	open_memory(&r, memfd);

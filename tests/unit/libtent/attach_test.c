@@ -59,7 +59,7 @@ static void bad_options(void)
 	CU_ASSERT_EQUAL(tent_open(&o, &ctx), TENT_TOO_BIG);
 	CU_ASSERT_PTR_NULL(ctx);
 	CU_ASSERT_EQUAL(tent_query(NULL, NULL), TENT_INVALID);
-	tent_close(NULL);
+	CU_ASSERT_EQUAL(tent_close(NULL), TENT_OK);
 }
 
 /* A caller that was compiled with the first version of the struct. */
@@ -75,7 +75,68 @@ static void options_may_grow(void)
 	CU_ASSERT_EQUAL(tent_query(ctx, (tent_info *)(void *)&small), TENT_OK);
 	CU_ASSERT_EQUAL(small.state, TENT_STATE_ATTACHED);
 	CU_ASSERT_EQUAL(small.canary, 77);
-	tent_close(ctx);
+	small.size = 4;
+	CU_ASSERT_EQUAL(tent_query(ctx, (tent_info *)(void *)&small), TENT_INVALID);
+	CU_ASSERT_EQUAL(tent_close(ctx), TENT_OK);
+	rig_down(&r);
+}
+
+/* A caller that was compiled with a later version: what it asks for beyond ours is refused, not ignored. */
+static void newer_options_are_understood_or_refused(void)
+{
+	struct { tent_options o; uint64_t later[3]; } opt = { TENT_OPTIONS_INIT, { 0 } };
+	struct { tent_qp_options o; uint64_t later[1]; } qp_opt = { TENT_QP_OPTIONS_INIT, { 0 } };
+	struct { tent_access a; uint64_t later[2]; } access = { TENT_ACCESS_INIT, { 0 } };
+	struct { tent_info i; uint64_t later[2]; } info = { TENT_INFO_INIT, { 77, 77 } };
+	const tent_options *o = (const tent_options *)(const void *)&opt;
+	const tent_qp_options *qo = (const tent_qp_options *)(const void *)&qp_opt;
+	const tent_access *ac = (const tent_access *)(const void *)&access;
+	struct rig r;
+	tent_context *ctx = NULL;
+	tent_qp *qp = NULL;
+	tent_memory *m = NULL;
+	tent_published *pub = NULL;
+
+	rig_up(&r);
+	opt.o.size = sizeof opt;
+	opt.o.runtime_dir = r.dir;
+	opt.later[2] = 1;
+	CU_ASSERT_EQUAL(tent_open(o, &ctx), TENT_INVALID);
+	CU_ASSERT_PTR_NOT_NULL(strstr(tent_last_error(), "asks for something that libtent"));
+	opt.later[2] = 0;
+	CU_ASSERT_EQUAL_FATAL(tent_open(o, &ctx), TENT_OK);
+	qp_opt.o.size = sizeof qp_opt;
+	qp_opt.later[0] = 1;
+	CU_ASSERT_EQUAL(tent_qp_create(ctx, qo, &qp), TENT_INVALID);
+	qp_opt.later[0] = 0;
+	CU_ASSERT_EQUAL(tent_qp_create(ctx, qo, &qp), TENT_OK);
+	CU_ASSERT_EQUAL(tent_memory_alloc(ctx, 4096, TENT_RIGHT_REMOTE_READ, 0, &m), TENT_OK);
+	tent_buffer b = { .memory = m };
+	access.a.size = sizeof access;
+	access.later[1] = 1;
+	CU_ASSERT_EQUAL(tent_segment_publish(ctx, "n", &b, 1, ac, &pub), TENT_INVALID);
+	access.later[1] = 0;
+	CU_ASSERT_EQUAL(tent_segment_publish(ctx, "n", &b, 1, ac, &pub), TENT_OK);
+	/* Output: the library says how much it knows, and leaves the rest alone. */
+	info.i.size = sizeof info;
+	CU_ASSERT_EQUAL(tent_query(ctx, (tent_info *)(void *)&info), TENT_OK);
+	CU_ASSERT_EQUAL(info.i.size, sizeof(tent_info));
+	CU_ASSERT_EQUAL(info.later[0], 77);
+	CU_ASSERT_EQUAL(tent_api_version(), TENT_API_VERSION);
+	CU_ASSERT_EQUAL(tent_close(ctx), TENT_OK);
+	rig_down(&r);
+}
+
+/* A data plane that does not answer: whoever closes learns that its memory may still be touched. */
+static void closing_tells_when_nobody_confirmed_it(void)
+{
+	struct rig r;
+
+	rig_up(&r);
+	tent_context *ctx = rig_open(&r, 1000);
+	rig_set(&r, &r.ctl->silent, 1);
+	CU_ASSERT_EQUAL(tent_close(ctx), TENT_TIMEOUT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(tent_last_error(), "tent_close"));
 	rig_down(&r);
 }
 
@@ -151,11 +212,11 @@ static int open_own(const struct rig *r, const struct app *a)
 static int child_of(struct app *a)
 {
 	tent_completion c;
-	tent_note n;
+	tent_note n = TENT_NOTE_INIT;
 	tent_memory *m;
 	tent_segment *s;
 	tent_qp *q;
-	tent_info i = { .size = sizeof i };
+	tent_info i = TENT_INFO_INIT;
 	tent_request rq = app_request(a, TENT_READ, 0, 64, 1);
 	int bad = 0;
 
@@ -175,7 +236,7 @@ static int child_of(struct app *a)
 	bad += tent_segment_withdraw(a->pub) != TENT_FORKED;
 	bad += tent_qp_create(a->ctx, NULL, &q) != TENT_FORKED;
 	bad += strstr(tent_last_error(), "before fork") == NULL;
-	tent_qp_destroy(a->qp);
+	bad += tent_qp_destroy(a->qp) != TENT_FORKED;
 	return bad;
 }
 
@@ -191,7 +252,7 @@ static void handles_are_dead_after_fork(void)
 	pid_t pid = fork();
 	if (pid == 0) {
 		int bad = child_of(&a) + open_own(&r, &a);
-		tent_close(a.ctx);
+		bad += tent_close(a.ctx) != TENT_FORKED;
 		_exit(bad);
 	}
 	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
@@ -244,6 +305,8 @@ TN_TEST_MAIN("libtent attach",
 	{ "nobody there", nobody_there },
 	{ "bad options", bad_options },
 	{ "options may grow", options_may_grow },
+	{ "newer options are understood or refused", newer_options_are_understood_or_refused },
+	{ "closing tells when nobody confirmed it", closing_tells_when_nobody_confirmed_it },
 	{ "the environment names the place", the_environment_names_the_place },
 	{ "a stranger listens", a_stranger_listens },
 	{ "handles are dead after fork", handles_are_dead_after_fork },

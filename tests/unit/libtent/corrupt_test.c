@@ -135,7 +135,7 @@ static void our_own_ring_scribbled_over(void)
 	tent_context *other = rig_open(&r, 1000);
 	rig_set(&r, &r.ctl->wild_index, 3);
 	expect_broken(&a, 0, "dropped this attachment");
-	tent_info i = { .size = sizeof i };
+	tent_info i = TENT_INFO_INIT;
 	CU_ASSERT_EQUAL(tent_query(other, &i), TENT_OK);
 	tent_close(other);
 	app_down(&a);

@@ -20,6 +20,7 @@ static void statuses(void)
 	CU_ASSERT_STRING_EQUAL(tent_transport_name(TENT_TRANSPORT_ANY), "any");
 	CU_ASSERT_STRING_EQUAL(tent_transport_name(TENT_TRANSPORT_HP_TCP), "hp_tcp");
 	CU_ASSERT_PTR_NOT_NULL(strchr(tent_version(), '.'));
+	CU_ASSERT_EQUAL(tent_api_version(), TENT_API_VERSION);
 }
 
 static void *other_thread(void *arg)

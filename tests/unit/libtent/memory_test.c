@@ -182,6 +182,9 @@ static void publishing(void)
 	bad = (tent_buffer){ .memory = local };
 	CU_ASSERT_EQUAL(tent_segment_publish(ctx, "x", &bad, 1, NULL, &other), TENT_PERMISSION);
 	SAYS("buffers[0].rights");
+	bad = (tent_buffer){ .memory = m, .reserved = { 0, 0, 1 } };
+	CU_ASSERT_EQUAL(tent_segment_publish(ctx, "x", &bad, 1, NULL, &pub), TENT_INVALID);
+	CU_ASSERT_PTR_NOT_NULL(strstr(tent_last_error(), "buffers[0].reserved"));
 	bad = (tent_buffer){ .memory = NULL };
 	CU_ASSERT_EQUAL(tent_segment_publish(ctx, "x", &bad, 1, NULL, &other), TENT_INVALID);
 	const char *peers[] = { "host-b", "bad/name" };

@@ -12,7 +12,7 @@ static void a_notice_arrives_whole(void)
 	struct rig r;
 	struct app a;
 	tent_completion c;
-	tent_note note;
+	tent_note note = TENT_NOTE_INIT;
 	static uint8_t payload[TENT_NOTE_MAX + 1];
 
 	rig_up(&r);
@@ -20,6 +20,9 @@ static void a_notice_arrives_whole(void)
 	for (size_t i = 0; i < sizeof payload; i++)
 		payload[i] = (uint8_t)(i * 7);
 	CU_ASSERT_EQUAL(tent_note_recv(a.ctx, &note, 0), TENT_AGAIN);
+	tent_note unset = { .size = sizeof unset - 1 };
+	CU_ASSERT_EQUAL(tent_note_recv(a.ctx, &unset, 0), TENT_INVALID);
+	CU_ASSERT_PTR_NOT_NULL(strstr(tent_last_error(), "TENT_NOTE_INIT"));
 	size_t sizes[] = { 0, 1, 7, 8, 9, 4095, TENT_NOTE_MAX };
 	for (size_t i = 0; i < TN_ARRAY_LEN(sizes); i++) {
 		CU_ASSERT_EQUAL(tent_notify(a.qp, a.seg, 0, payload, sizes[i], 40 + i, 0), TENT_OK);
@@ -28,6 +31,7 @@ static void a_notice_arrives_whole(void)
 		CU_ASSERT_EQUAL(c.kind, TENT_COMPLETION_NOTIFY);
 		CU_ASSERT_EQUAL(c.user_data, 40 + i);
 		CU_ASSERT_EQUAL(tent_note_recv(a.ctx, &note, TN_NS_PER_S), TENT_OK);
+		CU_ASSERT_EQUAL(note.size, sizeof note);
 		CU_ASSERT_EQUAL(note.bytes, sizes[i]);
 		CU_ASSERT_EQUAL(memcmp(note.payload, payload, sizes[i]), 0);
 		CU_ASSERT_STRING_EQUAL(note.segment, "far");
@@ -46,7 +50,7 @@ static void the_inbox_is_bounded_and_can_be_watched(void)
 	struct rig r;
 	struct app a;
 	tent_completion c;
-	tent_note note;
+	tent_note note = TENT_NOTE_INIT;
 
 	rig_up(&r);
 	app_up(&a, &r, 1000);
@@ -143,7 +147,7 @@ static void notices_outlive_the_data_plane(void)
 	struct rig r;
 	struct app a;
 	tent_completion c;
-	tent_note note;
+	tent_note note = TENT_NOTE_INIT;
 
 	rig_up(&r);
 	app_up(&a, &r, 5000);

@@ -13,7 +13,7 @@
 
 static tent_state state_of(const struct app *a)
 {
-	tent_info i = { .size = sizeof i };
+	tent_info i = TENT_INFO_INIT;
 
 	CU_ASSERT_EQUAL(tent_query(a->ctx, &i), TENT_OK);
 	return i.state;
@@ -21,7 +21,7 @@ static tent_state state_of(const struct app *a)
 
 static uint32_t reattached(const struct app *a)
 {
-	tent_info i = { .size = sizeof i };
+	tent_info i = TENT_INFO_INIT;
 
 	CU_ASSERT_EQUAL(tent_query(a->ctx, &i), TENT_OK);
 	return i.reattach_count;
@@ -49,7 +49,7 @@ static void handles_survive(void)
 	tent_completion c;
 
 	up(&r, &a);
-	tent_info before = { .size = sizeof before }, after = before;
+	tent_info before = TENT_INFO_INIT, after = before;
 	CU_ASSERT_EQUAL(tent_query(a.ctx, &before), TENT_OK);
 	for (uint32_t i = 1; i <= 3; i++) {
 		rig_kill(&r);
@@ -242,7 +242,7 @@ static void when_none_comes_back_everything_ends(void)
 	struct rig r;
 	struct app a;
 	tent_completion c[4];
-	tent_note note;
+	tent_note note = TENT_NOTE_INIT;
 
 	rig_up(&r);
 	app_up(&a, &r, 150);
@@ -276,7 +276,7 @@ static void a_batch_keeps_its_notice_behind_its_data(void)
 	struct rig r;
 	struct app a;
 	tent_completion c[4];
-	tent_note note;
+	tent_note note = TENT_NOTE_INIT;
 
 	up(&r, &a);
 	rig_set(&r, &r.ctl->may_finish, 1);

@@ -107,7 +107,7 @@ static void malformed_requests_are_named(void)
 {
 	struct rig r;
 	struct app a;
-	struct { const char *field; tent_status want; tent_request rq; } t[14];
+	struct { const char *field; tent_status want; tent_request rq; } t[16];
 	size_t n = 0, accepted;
 
 	rig_up(&r);
@@ -122,12 +122,14 @@ static void malformed_requests_are_named(void)
 	tent_request good = app_request(&a, TENT_WRITE, 0, 4096, 1);
 #define CASE(text, status, ...) do { t[n].field = text; t[n].want = status; t[n].rq = good; \
 	tent_request *rq = &t[n++].rq; __VA_ARGS__; } while (0)
-	CASE("opcode", TENT_INVALID, rq->opcode = (tent_opcode)3);
-	CASE("priority", TENT_INVALID, rq->priority = (tent_priority)3);
-	CASE("intent", TENT_INVALID, rq->intent = (tent_intent)7);
-	CASE("hint", TENT_INVALID, rq->hint = (tent_transport)5);
+	CASE("opcode", TENT_INVALID, rq->opcode = 3);
+	CASE("priority", TENT_INVALID, rq->priority = 3);
+	CASE("intent", TENT_INVALID, rq->intent = 7);
+	CASE("hint", TENT_INVALID, rq->hint = 5);
 	CASE("flags", TENT_INVALID, rq->flags = 2);
-	CASE("reserved", TENT_INVALID, rq->reserved[1] = 1);
+	CASE("reserved", TENT_INVALID, rq->reserved0 = 1);
+	CASE("reserved", TENT_INVALID, rq->reserved[0] = 1);
+	CASE("reserved", TENT_INVALID, rq->reserved[4] = 1);
 	CASE("bytes", TENT_INVALID, rq->bytes = 0);
 	CASE("bytes", TENT_TOO_BIG, rq->bytes = STANDIN_MAX_BYTES + 1);
 	CASE("memory", TENT_INVALID, rq->memory = NULL);
@@ -307,10 +309,31 @@ static void queue_pairs_come_and_go(void)
 	tent_request rq = app_request(&a, TENT_READ, 0, 64, 1);
 	CU_ASSERT_EQUAL(tent_submit(qp[2], &rq, 1, NULL), TENT_OK);
 	for (int i = 0; i < 4; i++)
-		tent_qp_destroy(qp[i]);
+		CU_ASSERT_EQUAL(tent_qp_destroy(qp[i]), TENT_OK);
 	CU_ASSERT_EQUAL(tn_load_acquire32(&r.ctl->qps), 1);
-	tent_qp_destroy(NULL);
+	CU_ASSERT_EQUAL(tent_qp_destroy(NULL), TENT_OK);
 	CU_ASSERT_EQUAL(tent_poll(NULL, NULL, 0), TENT_INVALID);
+	app_down(&a);
+	rig_down(&r);
+}
+
+/* The data plane does not say that it let go: the queue pair stays, for another try and nothing else. */
+static void a_queue_pair_is_destroyed_when_it_is_let_go(void)
+{
+	struct rig r;
+	struct app a;
+	tent_completion c;
+
+	rig_up(&r);
+	app_up(&a, &r, 200);
+	rig_set(&r, &r.ctl->silent, 1);
+	CU_ASSERT_EQUAL(tent_qp_destroy(a.qp), TENT_TIMEOUT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(tent_last_error(), "let go"));
+	CU_ASSERT_EQUAL(app_submit(&a, app_request(&a, TENT_READ, 0, 64, 1)), TENT_CLOSED);
+	CU_ASSERT_EQUAL(tent_poll(a.qp, &c, 1), (int)TENT_CLOSED);
+	rig_set(&r, &r.ctl->silent, 0);
+	CU_ASSERT_EQUAL(tent_qp_destroy(a.qp), TENT_OK);
+	CU_ASSERT_EQUAL(tn_load_acquire32(&r.ctl->qps), 0);
 	app_down(&a);
 	rig_down(&r);
 }
@@ -325,4 +348,5 @@ TN_TEST_MAIN("libtent transfer",
 	{ "busy memory is released later", busy_memory_is_released_later },
 	{ "an event loop can sleep on the fd", an_event_loop_can_sleep_on_the_fd },
 	{ "deadlines travel", deadlines_travel },
-	{ "queue pairs come and go", queue_pairs_come_and_go })
+	{ "queue pairs come and go", queue_pairs_come_and_go },
+	{ "a queue pair is destroyed when it is let go", a_queue_pair_is_destroyed_when_it_is_let_go })

@@ -49,10 +49,12 @@ tent_status tent_qp_create(tent_context *ctx, const tent_qp_options *opt, tent_q
 	return TENT_OK;
 }
 
-void tent_qp_destroy(tent_qp *qp)
+tent_status tent_qp_destroy(tent_qp *qp)
 {
-	free(qp->held);
+	if (qp != NULL)
+		free(qp->held);
 	free(qp);
+	return TENT_OK;
 }
 
 uint32_t tent_qp_outstanding(const tent_qp *qp) { return qp->cnt; }

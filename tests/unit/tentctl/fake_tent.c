@@ -67,10 +67,10 @@ tent_status tent_open(const tent_options *opt, tent_context **ctx_out)
 	return *ctx_out != NULL ? TENT_OK : fail(TENT_NO_MEMORY, "open");
 }
 
-void tent_close(tent_context *ctx)
+tent_status tent_close(tent_context *ctx)
 {
 	if (ctx == NULL)
-		return;
+		return TENT_OK;
 	for (unsigned i = 0; i < PUBLISHED_MOST; i++)
 		if (published[i].owner == ctx)
 			memset(&published[i], 0, sizeof published[i]);
@@ -85,6 +85,7 @@ void tent_close(tent_context *ctx)
 	}
 	free(ctx->qp);
 	free(ctx);
+	return TENT_OK;
 }
 
 tent_status tent_query(tent_context *ctx, tent_info *info)
@@ -268,7 +269,7 @@ int tent_wait(tent_qp *qp, tent_completion *out, int max, uint64_t timeout_ns)
 tent_status tent_notify(tent_qp *qp, tent_segment *segment, uint32_t batch, const void *payload, size_t bytes,
 			uint64_t user_data, uint64_t deadline_ns)
 {
-	static tent_note note;
+	static tent_note note = TENT_NOTE_INIT;
 	tent_completion c = {.user_data = user_data, .kind = TENT_COMPLETION_NOTIFY, .outcome = TENT_OUTCOME_COMPLETED};
 	(void)deadline_ns;
 	fake.notices++;

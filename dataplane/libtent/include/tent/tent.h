@@ -16,7 +16,15 @@
  * and opens again, and completes or resubmits what was outstanding (see tent_request.flags). Handles stay valid.
  * Errors. Functions return a tent_status: 0 done, positive "not now", negative failed. tent_last_error() gives the
  * text of this thread's last failure: where, why, what to do. Outputs are untouched on failure.
- * Structs with a leading `size` grow at the end; set it with the initializer macros. */
+ * Growth. Programs that are built keep working with newer libraries, and with older ones as far as they ask nothing new:
+ * - Structs with a leading `size` grow at the end; set them with the initializer macros. Input: what a newer program says
+ *   beyond the library's size must be zero, or the call is refused with INVALID. Output: `size` comes back as the bytes
+ *   that the library filled.
+ * - Structs that travel in arrays (tent_buffer, tent_request, tent_completion) have a fixed size. Their reserved fields
+ *   are zero: in input anything else is INVALID, in output the library writes zeros. Later versions give them a meaning
+ *   of which zero is today's behaviour.
+ * - Enumerations get more values, and their types have a fixed width. Treat a value you do not know as "something else".
+ */
 #ifndef TENT_H
 #define TENT_H
 
@@ -35,7 +43,8 @@ extern "C" {
 #endif
 
 /* ---- status ------------------------------------------------------------------------------------------------ */
-typedef enum tent_status {
+typedef int32_t tent_status;
+enum tent_status_value {
 	TENT_OK = 0,
 	TENT_AGAIN = 1,   /* a queue is full: take completions, then again */
 	TENT_PENDING = 2, /* not finished yet */
@@ -51,7 +60,7 @@ typedef enum tent_status {
 	/* the daemons */
 	TENT_DATAPLANE_DOWN = -400, TENT_CONTROLPLANE_DOWN = -401, TENT_ABI_MISMATCH = -402, TENT_SYSTEM = -403,
 	TENT_CONFIG = -404, TENT_INTERNAL = -499
-} tent_status;
+};
 
 /* Static texts, never NULL: "timeout"; "the deadline passed"; "see phase and reason ...". Any thread. */
 TENT_API const char *tent_status_name(tent_status s);
@@ -59,8 +68,10 @@ TENT_API const char *tent_status_text(tent_status s);
 TENT_API const char *tent_status_advice(tent_status s);
 /* This thread's last failure, one line, valid until the thread's next failing call; "" if none. */
 TENT_API const char *tent_last_error(void);
-/* "0.1.0" of the library. */
+/* Of the library that runs, which may differ from this header's: "0.1.0", and its TENT_API_VERSION, which grows with each
+ * addition to this header. */
 TENT_API const char *tent_version(void);
+TENT_API uint32_t tent_api_version(void);
 
 /* ---- context ----------------------------------------------------------------------------------------------- */
 typedef struct tent_context tent_context;
@@ -77,11 +88,15 @@ typedef struct tent_options {
 
 /* Attach. `opt` may be NULL. Blocks up to timeout_ns. DATAPLANE_DOWN when nobody listens, ABI_MISMATCH, SYSTEM. */
 TENT_API tent_status tent_open(const tent_options *opt, tent_context **ctx_out);
-/* Detach: cancels outstanding work, withdraws, unmaps what tent_memory_alloc() gave. Destroys all child objects.
- * NULL is fine. No other thread may be inside a call on this context. */
-TENT_API void tent_close(tent_context *ctx);
+/* Detach: cancels outstanding work, withdraws, unmaps what tent_memory_alloc() gave. Destroys the context and all child
+ * objects whatever it returns. OK: nothing touches their memory any more; NULL is fine. TIMEOUT, CLIENT_BROKEN: the data
+ * plane did not confirm that, so a memfd that was registered may still be written until it noticed the hang-up. FORKED:
+ * the child let go of its copies of the descriptors, nothing else happened. Blocks up to the context's timeout. No other
+ * thread may be inside a call on this context. */
+TENT_API tent_status tent_close(tent_context *ctx);
 
-typedef enum tent_state { TENT_STATE_ATTACHED = 1, TENT_STATE_RECOVERING = 2, TENT_STATE_DEAD = 3 } tent_state;
+typedef uint32_t tent_state;
+enum tent_state_value { TENT_STATE_ATTACHED = 1, TENT_STATE_RECOVERING = 2, TENT_STATE_DEAD = 3 };
 typedef struct tent_info {
 	size_t size;
 	tent_state state;
@@ -89,6 +104,8 @@ typedef struct tent_info {
 	uint32_t reattach_count;    /* times the library attached again */
 	uint64_t default_deadline_ns, max_deadline_ns, max_request_bytes;
 } tent_info;
+#define TENT_INFO_INIT { sizeof(tent_info), 0, { 0 }, 0, 0, 0, 0 }
+/* Fills the first info_inout->size bytes. INVALID: a size that no version of tent_info has. Any thread, never blocks. */
 TENT_API tent_status tent_query(tent_context *ctx, tent_info *info_inout);
 
 /* ---- memory ------------------------------------------------------------------------------------------------ */
@@ -122,7 +139,7 @@ typedef struct tent_buffer {
 	tent_memory *memory;
 	uint64_t offset, bytes; /* bytes 0 = to the end of the memory */
 	uint32_t rights;        /* subset of the memory's REMOTE_* rights; 0 = all of them */
-	uint32_t reserved;
+	uint32_t reserved[3];   /* zero */
 } tent_buffer;
 
 #define TENT_ACCESS_SAME_UID  0x1u /* processes of this user on this host */
@@ -159,30 +176,42 @@ typedef struct tent_qp_options {
 #define TENT_QP_OPTIONS_INIT { sizeof(tent_qp_options), 0 }
 
 TENT_API tent_status tent_qp_create(tent_context *ctx, const tent_qp_options *opt, tent_qp **qp_out);
-/* Cancels what is outstanding and waits until no buffer of it can be touched any more. */
-TENT_API void tent_qp_destroy(tent_qp *qp);
+/* Cancels what is outstanding and waits, up to the context's recover_timeout_ns, until no buffer of it can be touched
+ * any more. OK: destroyed; NULL is fine. TIMEOUT: the data plane did not say so; buffers may still be touched, and the
+ * queue pair is good for nothing but calling this again (tent_close() destroys it too). INVALID, FORKED: nothing
+ * happened. */
+TENT_API tent_status tent_qp_destroy(tent_qp *qp);
 
-typedef enum tent_opcode { TENT_READ = 1, TENT_WRITE = 2 } tent_opcode;
-typedef enum tent_priority { TENT_PRIORITY_HIGH = 0, TENT_PRIORITY_MEDIUM = 1, TENT_PRIORITY_LOW = 2 } tent_priority;
-typedef enum tent_intent {
+typedef uint8_t tent_opcode;
+enum tent_opcode_value { TENT_READ = 1, TENT_WRITE = 2 };
+typedef uint8_t tent_priority;
+enum tent_priority_value { TENT_PRIORITY_HIGH = 0, TENT_PRIORITY_MEDIUM = 1, TENT_PRIORITY_LOW = 2 };
+typedef uint8_t tent_intent;
+enum tent_intent_value {
 	TENT_INTENT_UNSPECIFIED = 0, TENT_INTENT_FOREGROUND_GET = 1, TENT_INTENT_BACKGROUND_PREFETCH = 2,
 	TENT_INTENT_MIGRATION = 3, TENT_INTENT_CHECKPOINT = 4, TENT_INTENT_WEIGHT_LOADING = 5, TENT_INTENT_STAGING = 6
-} tent_intent;
-typedef enum tent_transport {
+};
+typedef uint8_t tent_transport;
+enum tent_transport_value {
 	TENT_TRANSPORT_ANY = 0, TENT_TRANSPORT_RDMA = 1, TENT_TRANSPORT_HP_TCP = 2, TENT_TRANSPORT_TCP = 3,
 	TENT_TRANSPORT_SHM = 4
-} tent_transport;
-typedef enum tent_outcome {
+};
+typedef uint8_t tent_outcome;
+enum tent_outcome_value {
 	TENT_OUTCOME_COMPLETED = 0, TENT_OUTCOME_FAILED = 1, TENT_OUTCOME_TIMEOUT = 2, TENT_OUTCOME_CANCELED = 3
-} tent_outcome;
+};
 
 /* A WRITE may be sent again after a path or data-plane failure, but only when none of the old bytes can still land.
  * With AT_MOST_ONCE it is never sent again once a byte may have left: it fails with TENT_AMBIGUOUS. */
 #define TENT_REQUEST_AT_MOST_ONCE 0x1u
 
+/* 128 bytes: what every request needs, then what few do. */
 typedef struct tent_request {
 	tent_opcode opcode;
 	tent_priority priority;
+	tent_intent intent;
+	tent_transport hint;      /* ANY, or only this one: a hint that cannot serve fails the request */
+	uint32_t flags;           /* TENT_REQUEST_* */
 	tent_memory *memory;      /* READ: destination; WRITE: source */
 	uint64_t memory_offset;
 	tent_segment *segment;
@@ -191,12 +220,10 @@ typedef struct tent_request {
 	uint64_t user_data;       /* comes back in the completion */
 	uint64_t deadline_ns;     /* absolute CLOCK_MONOTONIC; 0 = the config's default (never infinite) */
 	uint32_t batch;           /* your batch number within this queue pair; 0 = none. See tent_notify() */
-	uint32_t flags;           /* TENT_REQUEST_* */
-	tent_intent intent;
-	tent_transport hint;      /* ANY, or only this one: a hint that cannot serve fails the request */
 	uint16_t policy;          /* 0 = first match; else 1-based index of the config's policies */
-	uint16_t reserved[3];     /* zero */
+	uint16_t reserved0;       /* zero */
 	uint8_t trace_id[16];     /* W3C trace id; zero = drawn by tent */
+	uint64_t reserved[5];     /* zero */
 } tent_request;
 
 /* Hand over requests[0..count). Accepts a prefix: *accepted_out says how many. OK when all, AGAIN when the queue took
@@ -207,12 +234,14 @@ TENT_API tent_status tent_submit(tent_qp *qp, const tent_request *requests, size
  * value). NOT_FOUND when nothing outstanding matches. Best effort, never blocks. */
 TENT_API tent_status tent_cancel(tent_qp *qp, uint64_t user_data);
 
-typedef enum tent_completion_kind {
+typedef uint8_t tent_completion_kind;
+enum tent_completion_kind_value {
 	TENT_COMPLETION_REQUEST = 1, /* terminal outcome of a READ or WRITE */
 	TENT_COMPLETION_NOTIFY = 2,  /* terminal outcome of a tent_notify() */
 	TENT_COMPLETION_RELEASE = 3  /* the buffer of an earlier memory_busy completion is yours again */
-} tent_completion_kind;
+};
 
+/* 64 bytes. */
 typedef struct tent_completion {
 	uint64_t user_data;
 	uint64_t bytes;
@@ -222,11 +251,11 @@ typedef struct tent_completion {
 	tent_completion_kind kind;
 	tent_outcome outcome;
 	tent_transport transport;
+	tent_opcode opcode;      /* of the request; 0 for a notice */
 	uint8_t memory_busy;     /* 1: keep the buffer until the RELEASE completion with this user_data */
 	uint8_t attempts;
 	uint8_t phase, reason;   /* meaningful unless COMPLETED; texts below */
-	uint8_t opcode;          /* tent_opcode of the request; 0 for a notice */
-	uint8_t reserved[3];
+	uint32_t reserved[5];    /* zero */
 } tent_completion;
 
 /* Take up to `max` completions without blocking; returns how many (0 = none now), or a negative tent_status. */
@@ -259,16 +288,19 @@ TENT_API tent_status tent_notify(tent_qp *qp, tent_segment *segment, uint32_t ba
                                  uint64_t user_data, uint64_t deadline_ns);
 
 typedef struct tent_note {
-	char from[64];    /* peer name; "" = this host */
-	char segment[64]; /* the name it was sent to */
+	size_t size;
 	uint64_t seq;     /* given by this host's data plane: strictly increasing over all senders, also across its restarts;
 	                   * gaps are possible, repeats are not */
-	size_t bytes;
+	size_t bytes;     /* of payload */
+	char from[64];    /* peer name; "" = this host */
+	char segment[64]; /* the name it was sent to */
 	uint8_t payload[TENT_NOTE_MAX];
 } tent_note;
+#define TENT_NOTE_INIT { sizeof(tent_note), 0, 0, "", "", { 0 } }
 
-/* Take the next notice sent to one of this context's segments. AGAIN when there is none after timeout_ns (0 = now). */
-TENT_API tent_status tent_note_recv(tent_context *ctx, tent_note *note_out, uint64_t timeout_ns);
+/* Take the next notice sent to one of this context's segments. AGAIN when there is none after timeout_ns (0 = now).
+ * INVALID: note_inout->size is that of no version; set it before each call. */
+TENT_API tent_status tent_note_recv(tent_context *ctx, tent_note *note_inout, uint64_t timeout_ns);
 /* Readable while notices wait. Owned by the context. */
 TENT_API int tent_note_fd(tent_context *ctx);
 
