@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The order of life: runtime directory, lease, key, observability (HTTP), sockets, node; then the loop; then all of it
- * backwards. The only owner of signals and of the data plane's pidfd. Main thread. */
+ * backwards. The only owner of signals and of the verdict whether the data plane lives. Main thread. */
 #include "controlplane/daemon.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +11,6 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <sodium.h>
@@ -46,9 +44,9 @@ struct daemon {
 	struct shr_published port_file;
 	int signal_fd;
 	bool engine_silent;            /* said so in the log */
-	int engine_pidfd;              /* -1: none known */
+	bool engine_alive;
+	uint64_t engine_look_ns;       /* when that is looked at again */
 	uint64_t engine_generation;    /* of the telemetry file that is mapped */
-	uint64_t engine_pid;
 	bool stop;
 };
 
@@ -213,21 +211,29 @@ static tn_status start(struct daemon *d)
 
 /* ---- the data plane's life, seen from here ---- */
 
-static void engine_watch(struct daemon *d, uint64_t pid)
+/* The kernel holds the lease for as long as the process lives, in whatever pid namespace; the pid that it tells may be
+ * anybody's here. A successor's lease says that the one we know is dead. Where nothing can be learned (the lock file was
+ * removed, no descriptor is left), the heartbeat of the link decides. */
+static bool engine_lives(const struct daemon *d)
 {
-	if (d->engine_pidfd >= 0)
-		close(d->engine_pidfd);
-	d->engine_pid = pid;
-	d->engine_pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+	const struct cp_link *l = &d->node->link;
+	struct shr_lease_info info;
+	if (shr_lease_read(tn_config_str(d->config, TN_CFG_RUNTIME_DIR), "dataplane", &info) != TN_OK)
+		return l->attached;
+	if (!info.held)
+		return false;
+	return info.pid == 0 || tn_id128_is_zero(&l->session) || tn_id128_eq(&info.session, &l->session);
 }
 
-static bool engine_alive(const struct daemon *d)
+/* In every turn only if it would matter now: somebody whom we believe dead has attached. */
+static bool engine_alive(struct daemon *d)
 {
-	struct pollfd p = { .fd = d->engine_pidfd, .events = POLLIN };
-	if (d->engine_pidfd >= 0)
-		return poll(&p, 1, 0) == 0; /* a pidfd is readable once its process is dead */
-	struct shr_lease_info info;
-	return shr_lease_read(tn_config_str(d->config, TN_CFG_RUNTIME_DIR), "dataplane", &info) == TN_OK && info.held;
+	uint64_t now = tn_now_ns();
+	if (now >= d->engine_look_ns || (!d->engine_alive && d->node->link.attached)) {
+		d->engine_alive = engine_lives(d);
+		d->engine_look_ns = now + TICK_MS * TN_NS_PER_MS;
+	}
+	return d->engine_alive;
 }
 
 /* Map the newest telemetry file: the one the data plane named, or, before any attach, the newest that is there, so that
@@ -256,8 +262,6 @@ static void engine_look(struct daemon *d)
 {
 	const struct cp_link *l = &d->node->link;
 	char text[CP_TROUBLE_TEXT];
-	if (l->pid != 0 && l->pid != d->engine_pid)
-		engine_watch(d, l->pid);
 	engine_map(d);
 	struct cp_observe_facts facts = { .engine_alive = engine_alive(d), .peer_bus_bound = true,
 					  .link_up = l->attached && l->snapshot_done };
@@ -340,8 +344,6 @@ static void finish(struct daemon *d)
 	cp_observe_destroy(d->observe);
 	cp_gate_fini();
 	cp_keys_wipe(&d->keys);
-	if (d->engine_pidfd >= 0)
-		close(d->engine_pidfd);
 	if (d->signal_fd >= 0)
 		close(d->signal_fd);
 	shr_lease_release(&d->lease);
@@ -355,7 +357,7 @@ int cp_daemon_run(const struct tn_daemon_args *args, struct tn_config *config)
 	struct daemon *d = calloc(1, sizeof *d);
 	if (d == NULL)
 		return 1;
-	*d = (struct daemon){ .args = args, .start_config = config, .config = config, .lease = SHR_LEASE_NONE, .signal_fd = -1, .engine_pidfd = -1 };
+	*d = (struct daemon){ .args = args, .start_config = config, .config = config, .lease = SHR_LEASE_NONE, .signal_fd = -1 };
 	(void)umask(0077); /* sockets and files of the runtime directory are ours alone */
 	(void)prctl(PR_SET_DUMPABLE, 0); /* key and tickets are in this process: no core dump, no ptrace by the same uid */
 	tn_status s = start(d);

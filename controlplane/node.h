@@ -185,7 +185,7 @@ void cp_node_free(struct cp_node *node);
 /* One message. Malformed or forbidden ones are counted and answered with an error where an answer is possible. */
 void cp_node_input(struct cp_node *node, const struct cp_input *in, uint64_t now_ns);
 void cp_node_tick(struct cp_node *node, uint64_t now_ns);
-/* The data plane's process is dead: its calls end, opens wait for its successor to attach. */
+/* The data plane is dead: its calls end, opens wait for its successor to attach. */
 void cp_node_link_lost(struct cp_node *node, uint64_t now_ns);
 /* News of our connection to a peer (peer/contact.c). When it broke or was refused, calls to it end at once instead of at
  * their deadline. */

@@ -53,7 +53,7 @@ tn_status cp_observe_attach(struct cp_observe *o, const char *path);
 
 /* Facts that only the daemon knows; each call replaces the old ones. */
 struct cp_observe_facts {
-	bool engine_alive;   /* the data-plane process lives (pidfd, socket) */
+	bool engine_alive;   /* the data-plane process lives (its lease) */
 	bool peer_bus_bound; /* peers can reach this control plane */
 	bool link_up;        /* the bus to the data plane works */
 	uint64_t silent_since_ns; /* it does not, and a data plane that is not dead says nothing since; 0: no */

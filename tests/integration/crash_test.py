@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The crash rules of docs/ARCHITECTURE.md, one test each: kill -9 under a verified load, then what must hold."""
 import json
+import os
 import signal
 import subprocess
 import time
 
-from pair import METRICS, SLOW, World, first_ok_after, run, wait_for
+from pair import BIN, METRICS, SLOW, Process, World, first_ok_after, run, wait_for
 
 HEAL_S = 2.0
 
@@ -83,6 +84,33 @@ def dataplane_dies(which):
         assert s["wrong"] == 0 and s["lost"] == 0 and s["stray"] == 0
         host.wait_ready()
         host.verify()
+
+
+def dataplane_in_its_own_pid_namespace():
+    """The pid that it knows of itself is somebody else's here, and the same in every life."""
+    with World(start=False) as w:
+        def start():
+            inside = ["unshare", "--pid", "--fork", "--kill-child", BIN["dataplane"], "-c", w.b.config]
+            w.b.procs["dataplane"] = Process(inside, os.path.join(w.b.dir, "dataplane.log"))
+
+        def child():
+            pid = w.b.procs["dataplane"].pid
+            with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+                return [int(c) for c in f.read().split()]
+
+        w.b.start("controlplane")
+        for life in range(2):
+            start()
+            w.b.wait_ready()
+            assert w.b.tentctl_json("status")["data_plane"]["pid"] == 1
+            time.sleep(1)  # whoever is taken for dead is detached in this time
+            text = w.b.procs["dataplane"].text()
+            assert text.count("attached to the control plane") == life + 1, text[-2000:]
+            os.kill(child()[0], signal.SIGKILL)
+            t = time.monotonic()
+            wait_for("/ready says so", lambda: "engine_unavailable" in w.b.http("/ready")[1], 3)
+            assert time.monotonic() - t < 1.0 * SLOW + 0.2
+            w.b.procs["dataplane"].wait(5)
 
 
 def probe_answered(host, peer):
@@ -169,6 +197,7 @@ run({
     "lanes_without_controlplanes": lanes_come_back_without_controlplanes,
     "dataplane_a": lambda: dataplane_dies("a"),
     "dataplane_b": lambda: dataplane_dies("b"),
+    "pid_namespace": dataplane_in_its_own_pid_namespace,
     "mover": mover_dies,
     "publisher": publisher_dies,
     "stopped": stopped_dataplane_is_no_second_writer,
