@@ -420,14 +420,15 @@ static void restore_answered(tent_context *ctx, struct lt_waiter *w)
 /* Lock held. */
 static void start_restore(tent_context *ctx, struct lt_object *o, uint64_t now_ns)
 {
-	uint64_t deadline_ns = tn_deadline_after(now_ns, ctx->timeout_ns);
 	struct lt_call call;
 	tn_status s = TN_OK;
 
+	/* A PUBLISH that was taken holds the name, however long its answer needs: a second one would only meet the first.
+	 * So it is waited for until the attachment ends. */
 	if (o->kind == LT_PUBLISHED)
-		s = lt_published_call((const tent_published *)o, deadline_ns, &call);
+		s = lt_published_call((const tent_published *)o, UINT64_MAX, &call);
 	else
-		lt_segment_open_call((const tent_segment *)o, deadline_ns, &call);
+		lt_segment_open_call((const tent_segment *)o, tn_deadline_after(now_ns, ctx->timeout_ns), &call);
 	if (s == TN_OK)
 		s = lt_call_start(ctx, &call, restore_answered, o, &o->inflight);
 	if (s != TN_OK)

@@ -429,6 +429,33 @@ static void an_open_is_repeated_until_the_segment_is_back(void)
 	rig_down(&r);
 }
 
+/* The answer to the restoring PUBLISH needs longer than a control call may. The name is taken all the same, so a second
+ * one would be refused, and the segment lost for good. */
+static void a_slow_publish_is_waited_for(void)
+{
+	struct rig r;
+	struct app a;
+	tent_completion c[4];
+
+	up(&r, &a);
+	rig_kill(&r);
+	tn_store_release32(&r.ctl->hold_publish, 1);
+	rig_start(&r);
+	wait_reattached(&a, 1);
+	rig_wait_for(&r.ctl->publishes_seen, 2);
+	(void)poll(NULL, 0, 1500); /* the context's time-out is 1 s */
+	rig_set(&r, &r.ctl->hold_publish, 0);
+	CU_ASSERT_EQUAL(app_submit(&a, app_request(&a, TENT_WRITE, 0, 64, 1)), TENT_OK);
+	app_collect(&a, c, 1);
+	CU_ASSERT_EQUAL(c[0].status, TENT_OK);
+	CU_ASSERT_EQUAL(tn_load_acquire32(&r.ctl->publishes_seen), 2);
+	CU_ASSERT_EQUAL(tn_load_acquire32(&r.ctl->segments), 1);
+	CU_ASSERT_EQUAL(tent_segment_withdraw(a.pub), TENT_OK);
+	CU_ASSERT_EQUAL(tn_load_acquire32(&r.ctl->segments), 0);
+	app_down(&a);
+	rig_down(&r);
+}
+
 static void what_does_not_come_back_fails_alone(void)
 {
 	struct rig r;
@@ -611,6 +638,7 @@ TN_TEST_MAIN("libtent recover",
 	{ "a batch of another publication is not announced", a_batch_of_another_publication_is_not_announced },
 	{ "a batch whose notice may have gone is not replayed", a_batch_whose_notice_may_have_gone_is_not_replayed },
 	{ "an open is repeated until the segment is back", an_open_is_repeated_until_the_segment_is_back },
+	{ "a slow publish is waited for", a_slow_publish_is_waited_for },
 	{ "what does not come back fails alone", what_does_not_come_back_fails_alone },
 	{ "control calls wait for the successor", control_calls_wait_for_the_successor },
 	{ "closing meets the successor", closing_meets_the_successor },

@@ -148,6 +148,7 @@ static void on_publish(struct client *c, const struct shr_msg_hdr *h)
 	struct client *owner;
 	tn_status s = (tn_status)tn_load_relaxed32(&ctl->refuse_publish);
 
+	count(&ctl->publishes_seen, 1);
 	shr_msg_publish_view(&msg, &v);
 	if (s == TN_OK && find_segment(v.fixed->name, &owner) != NULL)
 		s = TN_EXISTS;
@@ -167,10 +168,24 @@ static void on_publish(struct client *c, const struct shr_msg_hdr *h)
 			g->bytes += v.buffers[k].length;
 		}
 		count(&ctl->segments, 1);
-		answer_id(c, h, g->id);
+		if (tn_load_acquire32(&ctl->hold_publish) != 0)
+			g->unanswered = *h;
+		else
+			answer_id(c, h, g->id);
 		return;
 	}
 	refuse(c, h, s != TN_OK ? s : TN_LIMIT);
+}
+
+static void answer_held_publishes(struct client *c)
+{
+	for (int i = 0; i < OBJECTS; i++) {
+		struct segment *g = &c->segments[i];
+
+		if (g->id != 0 && g->unanswered.magic != 0)
+			answer_id(c, &g->unanswered, g->id);
+		g->unanswered.magic = 0;
+	}
 }
 
 static void on_open(struct client *c, const struct shr_msg_hdr *h, const struct shr_msg_open *b)
@@ -345,6 +360,8 @@ static void obey(struct client *c)
 		(void)shr_msg_begin(&msg, SHR_MSG_SHUTDOWN, 0, 0);
 		(void)!shr_msg_send(c->sock, &msg);
 	}
+	if (tn_load_acquire32(&ctl->hold_publish) == 0)
+		answer_held_publishes(c);
 	if (drop_clients)
 		drop_client(c);
 }

@@ -21,6 +21,7 @@ struct standin_ctl {
 	tn_a32 wild_index;      /* overwrite an index of every ring once: 1 cq_tail, 2 sq_head, 3 sq_tail */
 	tn_a32 drop_clients;    /* close every attach socket and stay alive */
 	tn_a32 refuse_register, refuse_publish, refuse_open, refuse_qp; /* a tn_status as u32: answer with it */
+	tn_a32 hold_publish;    /* a PUBLISH takes the name, but is answered when this is 0 again */
 	tn_a32 refuse_open_cnt; /* refuse_open only so often; 0 = always */
 	tn_a32 republished;     /* opens find another publication of the name than the one that is there */
 	tn_a32 not_now;         /* answer so many making requests with AGAIN first */
@@ -31,7 +32,7 @@ struct standin_ctl {
 	tn_a32 starts, clients; /* processes started; attachments now */
 	tn_a32 taken, finished, replays, cancels, notices, acks;
 	tn_a32 memories, segments, opens, qps; /* alive now */
-	tn_a32 registers_seen;
+	tn_a32 registers_seen, publishes_seen;
 	tn_a32 last_deadline_set; /* 1: the last submission taken carried a deadline of its own */
 };
 

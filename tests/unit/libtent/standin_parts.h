@@ -24,6 +24,7 @@ struct segment {
 	uint32_t buffer_cnt;
 	struct shr_msg_buffer buffers[8];
 	uint64_t bytes;
+	struct shr_msg_hdr unanswered; /* the PUBLISH that waits for its answer; magic 0: none */
 };
 struct opened { uint64_t id; char name[TN_NAME_MAX]; };
 struct pending { struct shr_sqe_shm sqe; bool used, released; };
