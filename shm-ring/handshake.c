@@ -141,7 +141,7 @@ tn_status shr_msg_recv(int sock, enum shr_msg_from from, struct shr_msg *m)
 	if (s != TN_OK) {
 		shr_msg_close_fds(m);
 		if (s == TN_LIMIT && (size_t)n >= sizeof m->hdr)
-			m->len = sizeof m->hdr;
+			m->len = (uint32_t)n;
 		return s;
 	}
 	m->len = (uint32_t)n;

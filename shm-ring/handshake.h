@@ -41,8 +41,8 @@ void shr_msg_begin_failure(struct shr_msg *m, uint16_t request_type, uint32_t co
 TN_MUST_USE tn_status shr_msg_send(int sock, const struct shr_msg *m);
 /* Receives one message and checks it (shr_msg_check). Never blocks. Descriptors arrive close-on-exec; those of a
  * refused message are closed. TN_AGAIN: nothing there; TN_PATH_DOWN: hang-up; TN_CLIENT_BROKEN: malformed, too long, or
- * with more descriptors than the type carries; TN_LIMIT: we are out of descriptors, and those of this message are lost: m->hdr has its
- * unchecked header when m->len is not 0; TN_SYSTEM. */
+ * with more descriptors than the type carries; TN_LIMIT: we are out of descriptors, and those of this message are lost: its unchecked
+ * m->len bytes are there, a whole header at least unless that is 0; TN_SYSTEM. */
 enum shr_msg_from { SHR_FROM_APPLICATION, SHR_FROM_DATAPLANE };
 TN_MUST_USE tn_status shr_msg_recv(int sock, enum shr_msg_from from, struct shr_msg *m);
 /* Closes the descriptors that are still in the message. */

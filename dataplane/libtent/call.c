@@ -220,22 +220,52 @@ static void settle(tent_context *ctx, struct lt_waiter *w)
 	}
 }
 
-bool lt_call_deliver(tent_context *ctx, struct shr_msg *m)
+static struct lt_waiter *find_waiter(tent_context *ctx, uint32_t correlation)
 {
 	tn_list_foreach(node, &ctx->waiters) {
 		struct lt_waiter *w = tn_list_entry(node, struct lt_waiter, link);
 
-		if (w->correlation != m->hdr.correlation)
-			continue;
-		if (!lt_reply_parse(w->type, m, &w->reply))
-			return false;
-		w->done = true;
-		settle(ctx, w);
-		(void)pthread_cond_broadcast(&ctx->cond);
-		return true;
+		if (w->correlation == correlation)
+			return w;
 	}
-	shr_msg_close_fds(m);
-	return false; /* answers a question that nobody asked */
+	return NULL;
+}
+
+static void finish(tent_context *ctx, struct lt_waiter *w)
+{
+	w->done = true;
+	settle(ctx, w);
+	(void)pthread_cond_broadcast(&ctx->cond);
+}
+
+bool lt_call_deliver(tent_context *ctx, struct shr_msg *m)
+{
+	struct lt_waiter *w = find_waiter(ctx, m->hdr.correlation);
+
+	if (w == NULL) { /* answers a question that nobody asked */
+		shr_msg_close_fds(m);
+		return false;
+	}
+	if (!lt_reply_parse(w->type, m, &w->reply))
+		return false;
+	finish(ctx, w);
+	return true;
+}
+
+bool lt_call_deliver_bare(tent_context *ctx, struct shr_msg *m)
+{
+	struct lt_waiter *w = m->len != 0 ? find_waiter(ctx, m->hdr.correlation) : NULL;
+	struct shr_msg_hdr hdr;
+
+	/* Judged as it was sent. */
+	if (w == NULL || shr_msg_check(m->bytes, m->len, SHR_MSG_FDS_MAX, SHR_FROM_DATAPLANE, &hdr) != TN_OK ||
+	    !lt_reply_parse(w->type, m, &w->reply))
+		return false;
+	if (undo_type(w->type) != 0)
+		lt_call_undo(ctx, w->type, reply_id(&w->reply));
+	w->reply = (struct lt_reply){ .status = TN_LIMIT, .detail = LT_DETAIL_NO_FD, .fds = { -1, -1 } };
+	finish(ctx, w);
+	return true;
 }
 
 void lt_call_lose_all(tent_context *ctx)
@@ -260,6 +290,8 @@ tent_status lt_call_fail(const tent_context *ctx, const char *call, const char *
 			       what);
 	if (status == TN_AGAIN) /* to a control call "not now" is a failure: nothing will tell when */
 		return lt_fail(TN_BUSY, "%s: %s: the data plane has no room for it now", call, what);
+	if (status == TN_LIMIT && detail == LT_DETAIL_NO_FD)
+		return lt_fail(status, "%s: %s: this process has no file descriptor left for it (RLIMIT_NOFILE)", call, what);
 	if (detail != 0)
 		(void)snprintf(number, sizeof number, " [detail %u]", detail);
 	return lt_fail(status, "%s: %s: %s%s%s", call, what, tn_status_meaning(status), number,

@@ -7,6 +7,7 @@
 #include "dataplane/libtent/context.h"
 
 #define LT_REPLY_BODY_MAX 96 /* the largest reply body: hello_reply */
+#define LT_DETAIL_NO_FD UINT32_MAX /* detail of TN_LIMIT: of this process's descriptors, not of anything there */
 
 struct lt_reply {
 	tn_status status;
@@ -54,6 +55,9 @@ void lt_call_undo(tent_context *ctx, uint16_t type, uint64_t id);
 
 /* Keeper: a reply arrived. Lock held; takes the message's fds. False: it answers a question that nobody asked. */
 bool lt_call_deliver(tent_context *ctx, struct shr_msg *m);
+/* Keeper: a message arrived without its descriptors, because this process has no more. Its call ends with TN_LIMIT and
+ * LT_DETAIL_NO_FD, and what it made is given back. `m` as shr_msg_recv() leaves it. Lock held. False: no sound reply. */
+bool lt_call_deliver_bare(tent_context *ctx, struct shr_msg *m);
 /* Keeper: the attachment is gone, so is every answer. Lock held. */
 void lt_call_lose_all(tent_context *ctx);
 

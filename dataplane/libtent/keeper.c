@@ -33,12 +33,11 @@ static tn_status receive_all(tent_context *ctx)
 
 		if (s == TN_AGAIN)
 			return TN_OK;
-		if (s == TN_LIMIT) /* no fd left for what it carried: its caller times out and says so */
-			continue;
-		if (s != TN_OK)
+		if (s != TN_OK && s != TN_LIMIT)
 			return s == TN_CLIENT_BROKEN ? TN_PATH_PROTOCOL : TN_PATH_DOWN;
 		(void)pthread_mutex_lock(&ctx->lock);
-		bool sound = lt_keeper_dispatch(ctx, ctx->incoming);
+		bool sound = s == TN_OK ? lt_keeper_dispatch(ctx, ctx->incoming)
+					: lt_call_deliver_bare(ctx, ctx->incoming);
 		(void)pthread_mutex_unlock(&ctx->lock);
 		if (!sound)
 			return TN_PATH_PROTOCOL;

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "common/clock.h"
 #include "tests/unit/libtent/rig.h"
@@ -338,6 +340,43 @@ static void a_queue_pair_is_destroyed_when_it_is_let_go(void)
 	rig_down(&r);
 }
 
+/* A table of descriptors with room for what the library opens itself, and none for what the data plane sends. */
+static void a_reply_without_room_for_its_descriptors_is_a_refusal(void)
+{
+	struct rig r;
+	struct app a;
+	tent_qp *qp = NULL;
+	int fds[64], cnt = 0, fd;
+	struct rlimit old, low;
+
+	rig_up(&r);
+	app_up(&a, &r, 5000);
+	CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &old), 0);
+	low = (struct rlimit){ .rlim_cur = 48, .rlim_max = old.rlim_max };
+	CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &low), 0);
+	while (cnt < (int)TN_ARRAY_LEN(fds) && (fd = dup(0)) >= 0)
+		fds[cnt++] = fd;
+	CU_ASSERT_TRUE_FATAL(cnt > 3);
+	for (int spare = 2; spare <= 3; spare++) { /* none of the two, one of the two */
+		(void)close(fds[--cnt]);
+		if (spare == 2)
+			(void)close(fds[--cnt]);
+		uint64_t start_ns = tn_now_ns();
+		CU_ASSERT_EQUAL(tent_qp_create(a.ctx, NULL, &qp), TENT_LIMIT);
+		CU_ASSERT_PTR_NOT_NULL(strstr(tent_last_error(), "this process has no file descriptor left"));
+		CU_ASSERT_TRUE(tn_now_ns() - start_ns < 900 * RIG_MS); /* not the time-out of 1 s */
+	}
+	while (cnt > 0)
+		(void)close(fds[--cnt]);
+	CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &old), 0);
+	/* What it had made is given back there; nothing else is lost. */
+	CU_ASSERT_EQUAL(tent_qp_create(a.ctx, NULL, &qp), TENT_OK);
+	CU_ASSERT_EQUAL(tn_load_acquire32(&r.ctl->qps), 2);
+	CU_ASSERT_EQUAL(tent_qp_destroy(qp), TENT_OK);
+	app_down(&a);
+	rig_down(&r);
+}
+
 TN_TEST_MAIN("libtent transfer",
 	{ "bytes move both ways", bytes_move_both_ways },
 	{ "waiting loses no wake-up", waiting_loses_no_wakeup },
@@ -349,4 +388,5 @@ TN_TEST_MAIN("libtent transfer",
 	{ "an event loop can sleep on the fd", an_event_loop_can_sleep_on_the_fd },
 	{ "deadlines travel", deadlines_travel },
 	{ "queue pairs come and go", queue_pairs_come_and_go },
-	{ "a queue pair is destroyed when it is let go", a_queue_pair_is_destroyed_when_it_is_let_go })
+	{ "a queue pair is destroyed when it is let go", a_queue_pair_is_destroyed_when_it_is_let_go },
+	{ "a reply without room for its descriptors is a refusal", a_reply_without_room_for_its_descriptors_is_a_refusal })
