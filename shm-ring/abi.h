@@ -267,7 +267,9 @@ struct shr_msg_qp_create_reply { uint64_t id; uint32_t worker; uint32_t region_b
 #define SHR_RIGHT_LOCAL        0x1u /* source of WRITE, destination of READ */
 #define SHR_RIGHT_REMOTE_READ  0x2u
 #define SHR_RIGHT_REMOTE_WRITE 0x4u
-#define SHR_RIGHT_ALL          0x7u
+#define SHR_RIGHT_LOCAL_READ   0x8u /* source of WRITE */
+#define SHR_RIGHT_ALL          0xfu
+#define SHR_RIGHT_WRITING      (SHR_RIGHT_LOCAL | SHR_RIGHT_REMOTE_WRITE) /* without these nobody writes into it */
 struct shr_msg_mem_register { uint64_t offset, length; uint32_t rights; uint32_t reserved; };
 
 struct shr_msg_buffer { uint64_t memory, offset, length; uint32_t rights; uint32_t reserved; };

@@ -119,6 +119,7 @@ tn_status shr_region_seal_foreign(int fd, uint64_t min_bytes, struct shr_foreign
 		.bytes = (uint64_t)st.st_size,
 		.page_bytes = (uint32_t)fs.f_bsize,
 		.hugetlb = (uint32_t)fs.f_type == (uint32_t)HUGETLBFS_MAGIC,
+		.constant = (seals & F_SEAL_WRITE) != 0,
 		.writable = !(seals & no_write) && mode >= 0 && (mode & O_ACCMODE) == O_RDWR,
 	};
 	return TN_OK;

@@ -38,11 +38,12 @@ struct shr_foreign {
 	uint32_t page_bytes; /* mapping granularity: the huge page size for hugetlb */
 	bool hugetlb;
 	bool writable;       /* the fd is open for writing and no write seal forbids it */
+	bool constant;       /* F_SEAL_WRITE: its content never changes any more, not through any mapping */
 };
 
 /* Makes a client's fd safe to map: adds F_SEAL_SHRINK ourselves and looks that it sticks. The fd stays the caller's.
- * TN_UNSUPPORTED: not a memfd (file, device, socket ...). TN_PERMISSION: seals are refused (created without
- * MFD_ALLOW_SEALING, sealed against more seals, or the fd is read-only). TN_RANGE: smaller than min_bytes.
+ * TN_UNSUPPORTED: not a memfd (file, device, socket ...). TN_PERMISSION: it has no F_SEAL_SHRINK and none can
+ * be added (created without MFD_ALLOW_SEALING, sealed against more seals, or the fd is read-only). TN_RANGE: smaller than min_bytes.
  * TN_SYSTEM: fstat failed. *out is untouched on failure. */
 TN_MUST_USE tn_status shr_region_seal_foreign(int fd, uint64_t min_bytes, struct shr_foreign *out);
 

@@ -11,7 +11,7 @@ static tn_status check_memory(const struct dp_view *v, const struct dp_qp *qp, c
 	const struct dp_memory *m = dp_view_memory(v, e->memory);
 	if (!m || m->client_id != qp->cfg.client_id)
 		return TN_STALE;
-	if (!(m->rights & SHR_RIGHT_LOCAL))
+	if (!(m->rights & (e->opcode == SHR_OP_READ ? SHR_RIGHT_LOCAL : SHR_RIGHT_LOCAL | SHR_RIGHT_LOCAL_READ)))
 		return TN_PERMISSION;
 	return tn_range_within(e->local_off, e->length, m->bytes) ? TN_OK : TN_RANGE;
 }

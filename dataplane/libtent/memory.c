@@ -138,26 +138,59 @@ static const char *kind_of_file(mode_t mode)
 	}
 }
 
-/* Only an object that the data plane can seal may be mapped there; anything else could shrink under a transfer. */
+/* Is the size a fact, or can the data plane make it one? Memory that shrinks under a transfer is no memory. */
+static tent_status check_size_seal(int fd, int seals, bool writable, const struct stat *st)
+{
+	if ((seals & F_SEAL_SHRINK) != 0)
+		return TENT_OK;
+	if ((seals & F_SEAL_SEAL) != 0)
+		return lt_fail(TN_UNSUPPORTED, "tent_memory_register: memfd %d can shrink and takes no more seals (%s)", fd,
+			       st->st_nlink > 0 ? "it is a file, as those of /dev/shm: use memfd_create()" :
+			       (seals & ~F_SEAL_SEAL) == 0 ? "create it with MFD_ALLOW_SEALING"
+							   : "it carries F_SEAL_SEAL without F_SEAL_SHRINK");
+	if (!writable)
+		return lt_fail(TN_PERMISSION, "tent_memory_register: memfd %d is not open for writing, so F_SEAL_SHRINK "
+			       "cannot be added: its owner adds it first", fd);
+	return TENT_OK;
+}
+
 static tent_status check_object(int fd, uint32_t rights, const struct stat *st)
 {
-	int seals = fcntl(fd, F_GET_SEALS), mode = fcntl(fd, F_GETFL);
+	int seals = fcntl(fd, F_GET_SEALS), mode = fcntl(fd, F_GETFL) & O_ACCMODE;
+	const char *not_for_writing = NULL;
 
 	if (seals < 0)
 		return lt_fail(TN_UNSUPPORTED,
 			       "tent_memory_register: memfd %d is %s that cannot be sealed; copy through "
 			       "tent_memory_alloc() memory",
 			       fd, kind_of_file(st->st_mode));
-	if ((seals & F_SEAL_SEAL) != 0)
-		return lt_fail(TN_UNSUPPORTED, "tent_memory_register: memfd %d takes no more seals (%s)", fd,
-			       (seals & ~F_SEAL_SEAL) == 0 ? "create it with MFD_ALLOW_SEALING"
-							   : "it carries F_SEAL_SEAL");
-	if ((seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) != 0 && rights != TENT_RIGHT_REMOTE_READ)
-		return lt_fail(TN_UNSUPPORTED, "tent_memory_register: memfd %d is sealed against writing: only "
-			       "TENT_RIGHT_REMOTE_READ fits", fd);
-	if ((mode & O_ACCMODE) != O_RDWR)
-		return lt_fail(TN_PERMISSION, "tent_memory_register: memfd %d is not open for reading and writing", fd);
+	if (mode == O_WRONLY)
+		return lt_fail(TN_PERMISSION, "tent_memory_register: memfd %d is not open for reading", fd);
+	tent_status s = check_size_seal(fd, seals, mode == O_RDWR, st);
+	if (s != TENT_OK)
+		return s;
+	if ((seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) != 0)
+		not_for_writing = "sealed against writing";
+	else if (mode == O_RDONLY)
+		not_for_writing = "open for reading only";
+	if (not_for_writing != NULL && (rights & SHR_RIGHT_WRITING) != 0)
+		return lt_fail(TN_PERMISSION, "tent_memory_register: memfd %d is %s: only TENT_RIGHT_LOCAL_READ and "
+			       "TENT_RIGHT_REMOTE_READ fit", fd, not_for_writing);
 	return TENT_OK;
+}
+
+/* Pages of the range that do not exist yet; a descriptor that is not for writing cannot make any. */
+static tent_status make_pages(const tent_memory *mem, const struct stat *st, uint64_t page)
+{
+	bool huge = page > (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t there = (uint64_t)st->st_blocks * 512; /* at most so many of the range's pages exist already */
+	tent_status s = TENT_OK;
+
+	if ((fcntl(mem->fd, F_GETFL) & O_ACCMODE) != O_RDWR)
+		return TENT_OK;
+	if (!huge && mem->bytes > there)
+		s = check_available("tent_memory_register", mem->bytes - there);
+	return s == TENT_OK ? fill_pages("tent_memory_register", mem->fd, mem->offset, mem->bytes, huge) : s;
 }
 
 static tent_status adopt_object(tent_memory *mem, int fd)
@@ -177,18 +210,12 @@ static tent_status adopt_object(tent_memory *mem, int fd)
 	if (mem->offset % page != 0)
 		return lt_fail(TN_INVALID, "tent_memory_register: offset %llu is not a multiple of the page size %llu",
 			       (unsigned long long)mem->offset, (unsigned long long)page);
-	bool huge = page > (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t there = (uint64_t)st.st_blocks * 512; /* at most so many of the range's pages exist already */
-	if (!huge && mem->bytes > there)
-		s = check_available("tent_memory_register", mem->bytes - there);
-	if (s != TENT_OK)
-		return s;
 	mem->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	if (mem->fd < 0)
 		return lt_fail_errno(errno, "tent_memory_register: duplicating memfd %d", fd);
 	mem->dev = st.st_dev;
 	mem->ino = st.st_ino;
-	return fill_pages("tent_memory_register", mem->fd, mem->offset, mem->bytes, huge);
+	return make_pages(mem, &st, page);
 }
 
 static void release_object(tent_memory *mem)

@@ -46,8 +46,10 @@ static tent_status check_objects(const tent_qp *qp, size_t i, const tent_request
 		return REFUSE(TN_RANGE, ": segment_offset %llu + bytes %llu leaves the segment's %llu",
 			      (unsigned long long)r->segment_offset, (unsigned long long)r->bytes,
 			      (unsigned long long)seg_bytes);
-	if (tn_unlikely((mem->rights & TENT_RIGHT_LOCAL) == 0))
-		return REFUSE(TN_PERMISSION, ".%s was registered without TENT_RIGHT_LOCAL", "memory");
+	uint32_t here = r->opcode == TENT_READ ? TENT_RIGHT_LOCAL : TENT_RIGHT_LOCAL | TENT_RIGHT_LOCAL_READ;
+	if (tn_unlikely((mem->rights & here) == 0))
+		return REFUSE(TN_PERMISSION, ".memory was registered without TENT_RIGHT_LOCAL%s",
+			      r->opcode == TENT_READ ? ", so nothing is read into it" : "");
 	uint32_t need = r->opcode == TENT_READ ? TENT_RIGHT_REMOTE_READ : TENT_RIGHT_REMOTE_WRITE;
 	if (tn_unlikely((tn_load_relaxed32(&seg->rights) & need) == 0))
 		return REFUSE(TN_PERMISSION, ".segment does not allow remote %s",

@@ -38,6 +38,15 @@ static void make_hole(uint8_t *base, uint64_t map_bytes)
 	close(fd);
 }
 
+/* What never changes is the same in a private mapping, and older kernels than 6.7 make no other of it. */
+static void *map_pages(const struct dp_map_req *req, uint64_t map_bytes, bool constant)
+{
+	int prot = PROT_READ | (req->write ? PROT_WRITE : 0);
+	int flags = constant ? MAP_PRIVATE | MAP_NORESERVE : MAP_SHARED;
+
+	return mmap(NULL, map_bytes, prot, flags, req->fd, (off_t)req->offset);
+}
+
 tn_status dp_map_run(struct dp_map_req *req)
 {
 	struct shr_foreign foreign;
@@ -50,7 +59,7 @@ tn_status dp_map_run(struct dp_map_req *req)
 	req->detail = (uint32_t)errno;
 	if (s != TN_OK)
 		return s;
-	if (!foreign.writable)
+	if (req->write && !foreign.writable)
 		return TN_PERMISSION;
 	if (fstat(req->fd, &st) != 0) {
 		req->detail = (uint32_t)errno;
@@ -61,7 +70,7 @@ tn_status dp_map_run(struct dp_map_req *req)
 		return TN_INVALID;
 	req->sealed = true;
 	uint64_t map_bytes = (req->bytes + foreign.page_bytes - 1) / foreign.page_bytes * foreign.page_bytes;
-	base = mmap(NULL, map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, req->fd, (off_t)req->offset);
+	base = map_pages(req, map_bytes, foreign.constant);
 	if (base == MAP_FAILED) {
 		req->detail = (uint32_t)errno;
 		return errno == EACCES ? TN_PERMISSION : tn_status_from_errno(errno);
@@ -70,7 +79,7 @@ tn_status dp_map_run(struct dp_map_req *req)
 	(void)madvise(base, map_bytes, MADV_DONTDUMP);
 	if (TN_HOOK_FAIL(dp_memory_hole))
 		make_hole(base, map_bytes);
-	req->filled_bytes = dp_populate(base, map_bytes, 0, FILL_FIRST_NS);
+	req->filled_bytes = dp_populate(base, map_bytes, req->write, 0, FILL_FIRST_NS);
 	req->base = base;
 	req->map_bytes = map_bytes;
 	req->dev = st.st_dev;
@@ -236,7 +245,7 @@ static void fill_run(struct dp_job *j)
 {
 	struct dp_map_req *req = &tn_container_of(j, struct dp_local_memory, fill)->req;
 
-	req->filled_bytes = dp_populate(req->base, req->map_bytes, req->filled_bytes, FILL_TURN_NS);
+	req->filled_bytes = dp_populate(req->base, req->map_bytes, req->write, req->filled_bytes, FILL_TURN_NS);
 }
 
 static void fill_done(struct dp_job *j);
@@ -341,7 +350,8 @@ void dp_map_on_register(struct dp_app *c, struct shr_msg *m)
 		.client = c, .ctl = c->ctl,
 		.job = { .run = map_run, .done = map_done },
 		.flight = { .done = memory_acked },
-		.req = { .fd = m->fds[0], .offset = req->offset, .bytes = req->length },
+		.req = { .fd = m->fds[0], .offset = req->offset, .bytes = req->length,
+		         .write = (req->rights & SHR_RIGHT_WRITING) != 0 },
 		.correlation = m->hdr.correlation,
 	};
 	mem_move(mem, DP_MEM_MAPPING);

@@ -14,7 +14,8 @@
 struct dp_map_req {
 	int fd;                 /* in; stays the caller's */
 	uint64_t offset, bytes; /* in; offset a multiple of SHR_PAGE, bytes > 0, no overflow */
-	uint8_t *base;          /* out, on TN_OK: first byte; mapped read-write and shared, left out of core dumps */
+	bool write;             /* in: for writing, too; else the mapping is read-only, and so may the object be */
+	uint8_t *base;          /* out, on TN_OK: first byte; left out of core dumps */
 	uint64_t map_bytes;     /* out: what to unmap */
 	uint64_t filled_bytes;  /* out: how far its pages are in our page table; map_bytes: all that exist */
 	dev_t dev;              /* out: which object it is */
@@ -22,7 +23,8 @@ struct dp_map_req {
 	bool sealed;            /* out: the object itself was acceptable, also when the mapping failed later */
 	uint32_t detail;        /* out: errno or the offending number */
 };
-/* TN_UNSUPPORTED: not a memfd. TN_PERMISSION: it cannot be sealed against shrinking, or not be written. TN_RANGE: it is
+/* TN_UNSUPPORTED: not a memfd. TN_PERMISSION: it can shrink and takes no seal against that, it cannot be read, or not be
+ * written although that is wanted. TN_RANGE: it is
  * shorter than offset + bytes. TN_INVALID: offset is not a multiple of its (huge) page. NO_MEMORY, LIMIT, SYSTEM. */
 TN_MUST_USE tn_status dp_map_run(struct dp_map_req *req);
 void dp_map_undo(const struct dp_map_req *req);

@@ -12,14 +12,15 @@
 #include "common/clock.h"
 #include "common/compiler.h"
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels say EINVAL and pay page by page as they go */
+#ifndef MADV_POPULATE_WRITE /* Linux 5.14; older kernels say EINVAL and pay page by page as they go */
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
 #endif
 #define PAGE_BYTES_MIN 4096u
 #define PIECE_BYTES    (UINT64_C(4) << 20)
 
 /* A huge page that only the application mapped is not seen by mincore(); at one fault for 2 MiB it need not be. */
-static bool piece(uint8_t *base, size_t bytes, size_t page)
+static bool piece(uint8_t *base, size_t bytes, size_t page, int advice)
 {
 	unsigned char resident[PIECE_BYTES / PAGE_BYTES_MIN];
 	size_t cnt = (bytes + page - 1) / page;
@@ -28,21 +29,22 @@ static bool piece(uint8_t *base, size_t bytes, size_t page)
 	for (size_t i = 0, run; i < cnt; i += run) {
 		bool here = (resident[i] & 1) != 0;
 		for (run = 1; i + run < cnt && ((resident[i + run] & 1) != 0) == here; run++) {}
-		if (here && madvise(base + i * page, TN_MIN(run * page, bytes - i * page), MADV_POPULATE_WRITE) != 0)
+		if (here && madvise(base + i * page, TN_MIN(run * page, bytes - i * page), advice) != 0)
 			return false;
 	}
 	return true;
 }
 
-uint64_t dp_populate(uint8_t *base, uint64_t bytes, uint64_t from, uint64_t budget_ns)
+uint64_t dp_populate(uint8_t *base, uint64_t bytes, bool write, uint64_t from, uint64_t budget_ns)
 {
+	const int advice = write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
 	const long page = sysconf(_SC_PAGESIZE);
 	const uint64_t end_ns = tn_deadline_after(tn_now_ns(), budget_ns);
 	if (page < (long)PAGE_BYTES_MIN || page > (long)PIECE_BYTES)
 		return bytes;
 	do {
 		uint64_t len = TN_MIN(PIECE_BYTES, bytes - from);
-		if (!piece(base + from, (size_t)len, (size_t)page))
+		if (!piece(base + from, (size_t)len, (size_t)page, advice))
 			return bytes;
 		from += len;
 	} while (from < bytes && tn_now_ns() < end_ns);

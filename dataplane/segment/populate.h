@@ -4,11 +4,13 @@
 #ifndef DP_SEGMENT_POPULATE_H
 #define DP_SEGMENT_POPULATE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Goes on from byte `from` (0, or what it returned) of the mapping for about budget_ns (at least one piece of 4 MiB,
  * about 2 ms) and returns where it got to: `bytes` when there is nothing more to do, also where the kernel does not
- * offer it. Only what is resident is entered: a hole stays a hole, nothing is allocated in our name. */
-uint64_t dp_populate(uint8_t *base, uint64_t bytes, uint64_t from, uint64_t budget_ns);
+ * offer it. Only what is resident is entered: a hole stays a hole, nothing is allocated in our name.
+ * write: the mapping is writable, and so are the entries. Nothing is ever written. */
+uint64_t dp_populate(uint8_t *base, uint64_t bytes, bool write, uint64_t from, uint64_t budget_ns);
 
 #endif

@@ -22,7 +22,7 @@ struct dp_memory {
 	tn_handle handle;
 	uint32_t client_id;
 	uint32_t rights; /* SHR_RIGHT_* */
-	uint8_t *base;   /* mapped read-write, shared; sealed against shrinking */
+	uint8_t *base;   /* mapped for writing only with one of SHR_RIGHT_WRITING; sealed against shrinking */
 	uint64_t bytes;
 };
 

@@ -2,6 +2,7 @@
  * A hostile application with tables: one wrong value at a time, and what must come of it.
  *   forger DIR memories        descriptors and ranges to register
  *   forger DIR requests REF    every field of a request, against memory of its own and segment REF
+ *   forger DIR write REF       a WRITE to a segment that does not allow it, and a READ into memory that is sealed
  *   forger DIR indices         every word of the ring that somebody else owns, and indices out of range
  * Prints a line per row; exit 1 at the first that is not answered as the table says. */
 #include <fcntl.h>
@@ -57,6 +58,8 @@ static const struct {
 	{ "sealed off", sealed_off_fd, 0, 4096, 7, TN_PERMISSION },
 	{ "sealed against writing", write_sealed_fd, 0, 4096, 7, TN_PERMISSION },
 	{ "open for reading only", read_only_fd, 0, 4096, 7, TN_PERMISSION },
+	{ "sealed against writing, for READ and WRITE", write_sealed_fd, 0, 4096, 6, TN_PERMISSION },
+	{ "sealed against writing, for READ", write_sealed_fd, 0, 4096, 10, TN_OK },
 	{ "a program file", file_fd, 0, 4096, 7, TN_UNSUPPORTED },
 };
 
@@ -212,6 +215,26 @@ static void bad_requests(const char *ref)
 	expect("a segment that was closed", &good, TN_STALE, SHR_CQE_REFUSED);
 }
 
+/* Nothing but rights is wrong: libtent would have said so, the data plane has to. */
+static void no_right_to_write(const char *ref)
+{
+	struct shr_msg_open open_ref = { .remaining_ns = 5 * TN_NS_PER_S };
+	uint64_t mine, sealed;
+	if (register_fd(good_fd(), 0, OBJECT, 7, &mine) != TN_OK || register_fd(write_sealed_fd(), 0, OBJECT, 10, &sealed) != TN_OK)
+		die("memory");
+	snprintf(open_ref.ref, sizeof open_ref.ref, "%s", ref);
+	shr_sq_prod_init(&sq, &view);
+	shr_cq_cons_init(&cq, &view);
+	struct shr_sqe_shm e = { .opcode = SHR_OP_READ, .memory = mine, .length = OBJECT, .token = 1,
+				 .segment = id_of(SHR_MSG_OPEN, &open_ref, sizeof open_ref) };
+	expect("READ", &e, TN_OK, 0);
+	e.opcode = SHR_OP_WRITE;
+	expect("WRITE to what may only be read", &e, TN_PERMISSION, SHR_CQE_REFUSED);
+	e.opcode = SHR_OP_READ;
+	e.memory = sealed;
+	expect("READ into what is sealed", &e, TN_PERMISSION, SHR_CQE_REFUSED);
+}
+
 /* ---- indices ---- */
 
 #define I(field) offsetof(struct shr_qp_shm, field)
@@ -262,13 +285,16 @@ static void bad_indices(const char *dir)
 int main(int argc, char **argv)
 {
 	if (argc < 3)
-		die("usage: forger DIR memories | requests REF | indices");
+		die("usage: forger DIR memories | requests REF | write REF | indices");
 	attach(argv[1]);
 	if (strcmp(argv[2], "memories") == 0) {
 		bad_memories(argv[1]);
 	} else if (strcmp(argv[2], "requests") == 0 && argc > 3) {
 		make_ring();
 		bad_requests(argv[3]);
+	} else if (strcmp(argv[2], "write") == 0 && argc > 3) {
+		make_ring();
+		no_right_to_write(argv[3]);
 	} else if (strcmp(argv[2], "indices") == 0) {
 		bad_indices(argv[1]);
 	} else {

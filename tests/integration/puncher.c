@@ -237,6 +237,14 @@ static int write_sealed(void) { return object(4 * PAGE, MFD_ALLOW_SEALING, F_SEA
 static int empty(void) { return object(0, MFD_ALLOW_SEALING, 0); }
 static int device(void) { return open("/dev/zero", O_RDWR | O_CLOEXEC); }
 static int closed(void) { return -1; }
+static char shm_path[] = "/dev/shm/puncher-XXXXXX";
+static int shm_file(void)
+{
+	int fd = mkstemp(shm_path);
+	if (fd < 0 || ftruncate(fd, PAGE) != 0)
+		die("file");
+	return fd;
+}
 static int read_only(void)
 {
 	char path[64];
@@ -263,8 +271,9 @@ static const struct {
 	{ "an empty object", empty, 0, 1, TENT_RANGE, "0 bytes" },
 	{ "an object without seals", never_sealed, 0, PAGE, TENT_UNSUPPORTED, "MFD_ALLOW_SEALING" },
 	{ "an object that takes no more seals", sealed_off, 0, PAGE, TENT_UNSUPPORTED, "takes no more seals" },
-	{ "an object sealed against writing", write_sealed, 0, PAGE, TENT_UNSUPPORTED, "sealed against writing" },
-	{ "an object open for reading", read_only, 0, PAGE, TENT_PERMISSION, "not open for reading and writing" },
+	{ "an object sealed against writing", write_sealed, 0, PAGE, TENT_PERMISSION, "sealed against writing" },
+	{ "an object open for reading", read_only, 0, PAGE, TENT_PERMISSION, "F_SEAL_SHRINK cannot be added" },
+	{ "a file of /dev/shm", shm_file, 0, PAGE, TENT_UNSUPPORTED, "use memfd_create()" },
 	{ "a device", device, 0, PAGE, TENT_UNSUPPORTED, "a device" },
 	{ "no descriptor", closed, 0, PAGE, TENT_INVALID, "memfd -1" },
 };
@@ -325,6 +334,7 @@ static bool refusals(const char *taken, const char *ref)
 		if (fd >= 0)
 			close(fd);
 	}
+	unlink(shm_path);
 	good = owner_tries() && good;
 	take_memory();
 	good = told_so("a name that another application has", publish(taken), TENT_EXISTS, "taken") && good;

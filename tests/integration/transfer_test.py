@@ -3,8 +3,12 @@
 """Two hosts move verified bytes, and everything that should be seen of it is seen."""
 import hashlib
 import os
+import subprocess
 
-from pair import BIN, METRICS, World, run, wait_for
+from pair import BIN, BUILD, METRICS, SLOW, World, run, wait_for
+
+WEIGHTS = os.path.join(BUILD, "tests/integration/weights")
+FORGER = os.path.join(BUILD, "tests/integration/forger")
 
 
 def tentctl(host):
@@ -50,4 +54,24 @@ def sweep():
                 assert set(s["transport"]) == {kind} and s["failed"] == 0, s
 
 
-run({"file_round_trip": file_round_trip, "sweep": sweep})
+def sealed_weights():
+    """What was written once and sealed is loaded over both transports, pushed from, and written by nobody."""
+    with World() as w:
+        w.serve(w.a, "own", 16 << 20)
+        w.serve(w.b, "kv", 16 << 20)
+        for kind in ("write", "future", "reader"):
+            p = w.spawn(f"weights-{kind}", [WEIGHTS, "serve", w.a.run, kind, kind, "own", "b/kv"])
+            wait_for("published", lambda p=p: "READY" in p.text() or not p.alive(), 60)
+            assert p.alive() and "over shm" in p.text() and "over tcp" in p.text(), p.text()
+            for host, ref, transport in ((w.a, kind, "shm"), (w.b, f"a/{kind}", "tcp")):
+                r = subprocess.run([WEIGHTS, "load", host.run, ref], capture_output=True, text=True, timeout=60 * SLOW)
+                assert r.returncode == 0 and f"over {transport}" in r.stdout, r.stdout + r.stderr
+                r = subprocess.run([FORGER, host.run, "write", ref], capture_output=True, text=True, timeout=60 * SLOW)
+                assert r.returncode == 0, r.stdout + r.stderr
+            assert p.stop() == 0, p.text()
+            print(p.text())
+        for h in w.hosts:
+            h.verify()
+
+
+run({"file_round_trip": file_round_trip, "sweep": sweep, "sealed_weights": sealed_weights})

@@ -44,6 +44,7 @@ SPOIL(policy, e->policy = 1)
 SPOIL(batch_without_flag, e->batch = 4)
 SPOIL(flag_without_batch, e->flags = SHR_SQE_BATCH)
 SPOIL(no_local_right, e->memory = tn_handle_make(3, 1))
+SPOIL(source_only, e->memory = tn_handle_make(4, 1); e->opcode = SHR_OP_READ)
 SPOIL(no_remote_right, e->segment = tn_handle_make(6, 1))
 SPOIL(second_buffer_right, e->segment = tn_handle_make(6, 1); e->opcode = SHR_OP_READ; e->remote_off = RIG_BYTES / 2 - 1; e->length = 2)
 #undef SPOIL
@@ -62,6 +63,7 @@ static const struct row rows[] = {
 	{ "segment index", spoil_segment_index, TN_STALE }, { "segment of another client", spoil_segment_of_other, TN_STALE },
 	{ "policy", spoil_policy, TN_INVALID }, { "batch without flag", spoil_batch_without_flag, TN_INVALID },
 	{ "flag without batch", spoil_flag_without_batch, TN_INVALID }, { "no local right", spoil_no_local_right, TN_PERMISSION },
+	{ "READ into a source", spoil_source_only, TN_PERMISSION },
 	{ "no remote right", spoil_no_remote_right, TN_PERMISSION }, { "second buffer's right", spoil_second_buffer_right, TN_PERMISSION },
 };
 
@@ -75,7 +77,11 @@ static void test_matrix(void)
 	other->client_id = RIG_CLIENT + 1;
 	narrow->buffers[0].rights = SHR_RIGHT_REMOTE_READ;
 	narrow->buffers[1].rights = 0;
+	struct dp_memory source = remote_only;
+	source.handle = tn_handle_make(4, 1);
+	source.rights = SHR_RIGHT_LOCAL_READ | SHR_RIGHT_REMOTE_READ | SHR_RIGHT_REMOTE_WRITE;
 	rig_do(&g, (struct dp_cmd){ .kind = DP_CMD_MEM_ADD, .ptr = &remote_only, .fd = -1 });
+	rig_do(&g, (struct dp_cmd){ .kind = DP_CMD_MEM_ADD, .ptr = &source, .fd = -1 });
 	rig_do(&g, (struct dp_cmd){ .kind = DP_CMD_REMOTE_SET, .ptr = other, .fd = -1 });
 	rig_do(&g, (struct dp_cmd){ .kind = DP_CMD_REMOTE_SET, .ptr = narrow, .fd = -1 });
 	for (size_t i = 0; i < TN_ARRAY_LEN(rows); i++) {
@@ -94,6 +100,9 @@ static void test_matrix(void)
 	for (unsigned r = 0; r < TN_REASON_CNT; r++)
 		rejected += COUNT(&g, TN_C1(SUBMIT_REJECTIONS_TOTAL, r));
 	CU_ASSERT_EQUAL(rejected, TENT_METRICS ? TN_ARRAY_LEN(rows) : 0);
+	struct shr_sqe_shm from_source = rig_sqe(SHR_OP_WRITE, 98, 0, 0, 4096);
+	from_source.memory = source.handle;
+	CU_ASSERT_EQUAL(rig_run(&g, from_source).status, TN_OK);
 	struct shr_cqe_shm c = rig_run(&g, rig_sqe(SHR_OP_WRITE, 99, 0, 0, 4096)); /* the client lives on */
 	CU_ASSERT_EQUAL(c.status, TN_OK);
 	rig_close(&g);

@@ -176,8 +176,8 @@ uint64_t app_register(struct bench *b, int sock, int fd, uint64_t bytes, uint32_
 	return ((const struct shr_msg_id *)shr_msg_body_ro(&reply))->id;
 }
 
-tn_status app_publish(struct bench *b, int sock, const char *name, uint64_t memory, uint64_t bytes, uint32_t access,
-                      uint64_t *id_out)
+static tn_status publish(struct bench *b, int sock, const char *name, struct shr_msg_buffer buffer, uint32_t access,
+                         uint64_t *id_out)
 {
 	struct { struct shr_msg_publish fixed; struct shr_msg_buffer buffer; } req;
 	static struct shr_msg reply;
@@ -188,12 +188,24 @@ tn_status app_publish(struct bench *b, int sock, const char *name, uint64_t memo
 	req.fixed.publication.b[0] = 1;
 	req.fixed.access = access;
 	req.fixed.buffer_cnt = 1;
-	req.buffer = (struct shr_msg_buffer){ .memory = memory, .length = bytes,
-	                                      .rights = SHR_RIGHT_REMOTE_READ | SHR_RIGHT_REMOTE_WRITE };
+	req.buffer = buffer;
 	s = app_call(b, sock, SHR_MSG_PUBLISH, &req, sizeof req, -1, &reply);
 	if (s == TN_OK && id_out != NULL)
 		*id_out = ((const struct shr_msg_id *)shr_msg_body_ro(&reply))->id;
 	return s;
+}
+
+tn_status app_publish(struct bench *b, int sock, const char *name, uint64_t memory, uint64_t bytes, uint32_t access,
+                      uint64_t *id_out)
+{
+	return publish(b, sock, name, (struct shr_msg_buffer){ .memory = memory, .length = bytes,
+	               .rights = SHR_RIGHT_REMOTE_READ | SHR_RIGHT_REMOTE_WRITE }, access, id_out);
+}
+
+tn_status app_publish_as(struct bench *b, int sock, const char *name, uint64_t memory, uint64_t bytes, uint32_t rights)
+{
+	return publish(b, sock, name, (struct shr_msg_buffer){ .memory = memory, .length = bytes, .rights = rights },
+	               SHR_ACCESS_SAME_UID, NULL);
 }
 
 tn_status app_open(struct bench *b, int sock, const char *ref, struct shr_msg_open_reply *out)

@@ -48,6 +48,8 @@ uint64_t app_register(struct bench *b, int sock, int fd, uint64_t bytes, uint32_
 /* Publishes [0, bytes) of one memory. The status; *id_out on OK. */
 tn_status app_publish(struct bench *b, int sock, const char *name, uint64_t memory, uint64_t bytes, uint32_t access,
                       uint64_t *id_out);
+/* The same for this user, with these rights instead of both. */
+tn_status app_publish_as(struct bench *b, int sock, const char *name, uint64_t memory, uint64_t bytes, uint32_t rights);
 tn_status app_open(struct bench *b, int sock, const char *ref, struct shr_msg_open_reply *out);
 
 #endif

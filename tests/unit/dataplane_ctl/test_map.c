@@ -18,7 +18,7 @@
 
 static tn_status map_of(int fd, uint64_t offset, uint64_t bytes, struct dp_map_req *req)
 {
-	*req = (struct dp_map_req){ .fd = fd, .offset = offset, .bytes = bytes };
+	*req = (struct dp_map_req){ .fd = fd, .offset = offset, .bytes = bytes, .write = true };
 	return dp_map_run(req);
 }
 
@@ -105,7 +105,7 @@ static void populating_goes_on_where_it_stopped(void)
 	for (size_t off = 0; off < bytes; off += 3 * 4096, pages++)
 		mine[off] = 1;
 	for (; at < bytes && calls < 10; calls++)
-		at = dp_populate(theirs, bytes, at, 0);
+		at = dp_populate(theirs, bytes, true, at, 0);
 	CU_ASSERT_EQUAL(at, bytes);
 	CU_ASSERT_EQUAL(calls, 3);
 	CU_ASSERT_EQUAL(entries(theirs, bytes), pages);
@@ -116,14 +116,99 @@ static void populating_goes_on_where_it_stopped(void)
 	close(fd);
 }
 
-static void write_sealed_is_refused(void)
+/* The kernel's word on the mapping that begins at `at`: "r--s", or "" when there is none. */
+static void rights_of(const void *at, char out[static 5])
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	char line[512];
+	void *from;
+
+	out[0] = '\0';
+	while (f != NULL && out[0] == '\0' && fgets(line, sizeof line, f) != NULL)
+		if (sscanf(line, "%p-%*p %4s", &from, out) != 2 || from != at)
+			out[0] = '\0';
+	if (f != NULL)
+		(void)fclose(f);
+}
+
+static const struct { int seals; bool reopen; const char *rights; } read_only[] = {
+	{ F_SEAL_WRITE, false, "r--p" },
+	{ F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, false, "r--p" },
+	{ F_SEAL_WRITE | F_SEAL_SHRINK, true, "r--p" },
+	{ F_SEAL_FUTURE_WRITE, false, "r--s" },
+	{ F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK, true, "r--s" },
+	{ F_SEAL_SHRINK, true, "r--s" },
+	{ 0, false, "r--s" }, /* it could be written, but nobody has the right to */
+};
+
+static int sealed_fd(size_t i, const uint8_t *content, uint8_t **theirs_out)
 {
 	int fd = memfd_of(MIB, true);
-	struct dp_map_req req;
+	char path[64];
 
-	CU_ASSERT_EQUAL_FATAL(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
-	CU_ASSERT_EQUAL(map_of(fd, 0, MIB, &req), TN_PERMISSION);
+	CU_ASSERT_EQUAL_FATAL(pwrite(fd, content, MIB, 0), MIB);
+	if ((read_only[i].seals & F_SEAL_WRITE) == 0)
+		*theirs_out = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	CU_ASSERT_EQUAL_FATAL(fcntl(fd, F_ADD_SEALS, read_only[i].seals), 0);
+	if (!read_only[i].reopen)
+		return fd;
+	(void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	int again = open(path, O_RDONLY | O_CLOEXEC);
 	close(fd);
+	return again;
+}
+
+/* What its owner, or whom it came from, does not want written is mapped for reading, entered, and not written by us. */
+static void what_nobody_may_write_is_mapped_for_reading(void)
+{
+	static uint8_t content[MIB];
+	struct dp_map_req req;
+	char rights[5];
+
+	for (size_t i = 0; i < MIB; i++)
+		content[i] = (uint8_t)(i * 7 + (i >> 12));
+	for (size_t i = 0; i < TN_ARRAY_LEN(read_only); i++) {
+		uint8_t *theirs = NULL;
+		int fd = sealed_fd(i, content, &theirs);
+		if (read_only[i].reopen || (read_only[i].seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) != 0)
+			CU_ASSERT_EQUAL(map_of(fd, 0, MIB, &req), TN_PERMISSION);
+		req = (struct dp_map_req){ .fd = fd, .offset = 4096, .bytes = MIB - 4096 };
+		CU_ASSERT_EQUAL_FATAL(dp_map_run(&req), TN_OK);
+		rights_of(req.base, rights);
+		CU_ASSERT_STRING_EQUAL(rights, read_only[i].rights);
+		CU_ASSERT_EQUAL(req.filled_bytes, req.map_bytes);
+		CU_ASSERT_EQUAL(entries(req.base, MIB - 4096), MIB / 4096 - 1);
+		CU_ASSERT_EQUAL(memcmp(req.base, content + 4096, MIB - 4096), 0);
+		if (theirs != NULL) { /* who could write before still can, and is seen */
+			theirs[8192] ^= 0xff;
+			CU_ASSERT_EQUAL(req.base[4096], theirs[8192]);
+			munmap(theirs, MIB);
+		}
+		dp_map_undo(&req);
+		close(fd);
+	}
+}
+
+/* Pages that a sealed object does not have are not made by looking for them. */
+static void sealed_holes_stay(void)
+{
+	static const int seals[] = { F_SEAL_WRITE, F_SEAL_FUTURE_WRITE };
+
+	for (size_t i = 0; i < 2; i++) {
+		int fd = memfd_of(MIB, true);
+		struct dp_map_req req = { .fd = fd, .bytes = MIB };
+		struct stat st;
+		CU_ASSERT_EQUAL(pwrite(fd, "x", 1, 12288), 1);
+		CU_ASSERT_EQUAL_FATAL(fcntl(fd, F_ADD_SEALS, seals[i]), 0);
+		CU_ASSERT_EQUAL_FATAL(dp_map_run(&req), TN_OK);
+		CU_ASSERT_EQUAL(fstat(fd, &st), 0);
+		CU_ASSERT_EQUAL(st.st_blocks, 8);
+		CU_ASSERT_EQUAL(entries(req.base, MIB), 1);
+		CU_ASSERT_EQUAL(req.base[12288], 'x');
+		CU_ASSERT_EQUAL(req.base[0], 0);
+		dp_map_undo(&req);
+		close(fd);
+	}
 }
 
 static tn_status reg(struct bench *b, int sock, int fd, uint64_t offset, uint64_t bytes, uint32_t rights)
@@ -159,6 +244,32 @@ static void register_refuses_bad_ranges_and_overlap(void)
 	CU_ASSERT_EQUAL(b.ctl.memory_bytes, 0);
 	bench_stop(&b);
 	close(fd), close(other);
+}
+
+/* A right that writes is refused; what reading needs is enough to publish, and no publication gets more. */
+static void rights_decide_over_sealed_memory(void)
+{
+	static const uint32_t writing[] = { SHR_RIGHT_LOCAL, SHR_RIGHT_REMOTE_WRITE, SHR_RIGHT_LOCAL | SHR_RIGHT_REMOTE_READ,
+		                            SHR_RIGHT_REMOTE_READ | SHR_RIGHT_REMOTE_WRITE, SHR_RIGHT_ALL };
+	static struct bench b;
+	int sock, fd = memfd_of(MIB, true);
+
+	CU_ASSERT_EQUAL_FATAL(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
+	bench_start(&b, 1, NULL);
+	sock = app_attach(&b);
+	for (size_t i = 0; i < TN_ARRAY_LEN(writing); i++)
+		CU_ASSERT_EQUAL(reg(&b, sock, fd, 0, MIB, writing[i]), TN_PERMISSION);
+	uint64_t mem = app_register(&b, sock, fd, MIB, SHR_RIGHT_LOCAL_READ | SHR_RIGHT_REMOTE_READ);
+	CU_ASSERT_NOT_EQUAL_FATAL(mem, 0);
+	const struct dp_memory *known = fake_last(0, DP_CMD_MEM_ADD)->ptr;
+	CU_ASSERT_EQUAL(known->rights, SHR_RIGHT_LOCAL_READ | SHR_RIGHT_REMOTE_READ);
+	CU_ASSERT_EQUAL(app_publish(&b, sock, "w", mem, MIB, SHR_ACCESS_SAME_UID, NULL), TN_PERMISSION); /* READ | WRITE */
+	CU_ASSERT_EQUAL(app_publish_as(&b, sock, "w", mem, MIB, SHR_RIGHT_LOCAL_READ), TN_INVALID);
+	CU_ASSERT_EQUAL(app_publish_as(&b, sock, "w", mem, MIB, SHR_RIGHT_REMOTE_READ), TN_OK);
+	close(sock);
+	CU_ASSERT_TRUE(turn_until(&b, b.ctl.attach.clients.used == 0));
+	bench_stop(&b);
+	close(fd);
 }
 
 static void unregister_waits_for_the_workers(void)
@@ -238,6 +349,8 @@ TN_TEST_MAIN("map", { "a good memfd is sealed and shared", good_memfd_is_sealed_
              { "populating goes on where it stopped", populating_goes_on_where_it_stopped },
              { "endless memory holds nobody up", endless_memory_holds_nobody_up },
              { "refusals have their reason", refusals_have_their_reason },
-             { "a write-sealed memfd is refused", write_sealed_is_refused },
+             { "what nobody may write is mapped for reading", what_nobody_may_write_is_mapped_for_reading },
+             { "sealed holes stay", sealed_holes_stay },
+             { "rights decide over sealed memory", rights_decide_over_sealed_memory },
              { "register refuses bad ranges and overlap", register_refuses_bad_ranges_and_overlap },
              { "unregister waits for the workers", unregister_waits_for_the_workers })

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -46,7 +47,7 @@ static void allocation(void)
 	SAYS("bytes is 0");
 	CU_ASSERT_EQUAL(tent_memory_alloc(ctx, 4096, 0, 0, &m), TENT_INVALID);
 	SAYS("rights");
-	CU_ASSERT_EQUAL(tent_memory_alloc(ctx, 4096, 8, 0, &m), TENT_INVALID);
+	CU_ASSERT_EQUAL(tent_memory_alloc(ctx, 4096, 16, 0, &m), TENT_INVALID);
 	CU_ASSERT_EQUAL(tent_memory_alloc(ctx, 4096, ALL, 2, &m), TENT_INVALID);
 	CU_ASSERT_EQUAL(tent_memory_alloc(ctx, SIZE_MAX, ALL, 0, &m), TENT_TOO_BIG);
 	CU_ASSERT_EQUAL(tent_memory_alloc(NULL, 4096, ALL, 0, &m), TENT_INVALID);
@@ -124,6 +125,16 @@ static void registration(void)
 	end();
 }
 
+static int again(int fd, int mode)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	int other = open(path, mode | O_CLOEXEC);
+	CU_ASSERT_FATAL(other >= 0);
+	return other;
+}
+
 static void what_cannot_be_sealed_is_refused(void)
 {
 	tent_memory *m = NULL;
@@ -137,13 +148,19 @@ static void what_cannot_be_sealed_is_refused(void)
 	fd = memfd(MFD_ALLOW_SEALING, 4096);
 	CU_ASSERT_EQUAL(fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_GROW), 0);
 	CU_ASSERT_EQUAL(tent_memory_register(ctx, fd, 0, 4096, ALL, &m), TENT_UNSUPPORTED);
-	SAYS("F_SEAL_SEAL");
+	SAYS("F_SEAL_SEAL without F_SEAL_SHRINK");
 	close(fd);
-	fd = memfd(MFD_ALLOW_SEALING, 4096);
-	CU_ASSERT_EQUAL(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
+	char path[] = "/dev/shm/tent-memory-XXXXXX";
+	fd = mkstemp(path);
+	CU_ASSERT_FATAL(fd >= 0 && ftruncate(fd, 4096) == 0);
+	int ro = again(fd, O_RDONLY);
 	CU_ASSERT_EQUAL(tent_memory_register(ctx, fd, 0, 4096, ALL, &m), TENT_UNSUPPORTED);
-	SAYS("sealed against writing");
+	SAYS("those of /dev/shm: use memfd_create()");
+	CU_ASSERT_EQUAL(tent_memory_register(ctx, ro, 0, 4096, TENT_RIGHT_REMOTE_READ, &m), TENT_UNSUPPORTED);
+	SAYS("those of /dev/shm: use memfd_create()");
+	unlink(path);
 	close(fd);
+	close(ro);
 	CU_ASSERT_EQUAL_FATAL(pipe(p), 0);
 	CU_ASSERT_EQUAL(tent_memory_register(ctx, p[0], 0, 4096, ALL, &m), TENT_UNSUPPORTED);
 	SAYS("a pipe");
@@ -154,6 +171,45 @@ static void what_cannot_be_sealed_is_refused(void)
 	SAYS("a regular file");
 	close(fd);
 	CU_ASSERT_EQUAL(tn_load_acquire32(&rig.ctl->registers_seen), 0);
+	end();
+}
+
+static void take(int fd, uint32_t rights, tent_status wanted, const char *says)
+{
+	tent_memory *m = NULL;
+	tent_status s = tent_memory_register(ctx, fd, 0, 4096, rights, &m);
+
+	CU_ASSERT_EQUAL(s, wanted);
+	if (says != NULL)
+		SAYS(says);
+	if (s == TENT_OK)
+		CU_ASSERT_EQUAL(tent_memory_free(m), TENT_OK);
+}
+
+/* Sealed, or open for reading only: the rights that write are refused, the others are good. */
+static void what_cannot_be_written_is_read(void)
+{
+	static const int seals[] = { F_SEAL_WRITE, F_SEAL_FUTURE_WRITE, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+
+	begin();
+	for (size_t i = 0; i < 3; i++) {
+		int fd = memfd(MFD_ALLOW_SEALING, 4096);
+		CU_ASSERT_EQUAL(fcntl(fd, F_ADD_SEALS, seals[i]), 0);
+		take(fd, TENT_RIGHT_LOCAL, TENT_PERMISSION, "sealed against writing: only TENT_RIGHT_LOCAL_READ");
+		take(fd, TENT_RIGHT_REMOTE_READ | TENT_RIGHT_REMOTE_WRITE, TENT_PERMISSION, "sealed against writing");
+		take(fd, TENT_RIGHT_LOCAL_READ | TENT_RIGHT_REMOTE_READ, TENT_OK, NULL);
+		CU_ASSERT_NOT_EQUAL(fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK, 0);
+		close(fd);
+	}
+	int fd = memfd(MFD_ALLOW_SEALING, 4096), ro = again(fd, O_RDONLY), wo = again(fd, O_WRONLY);
+	take(ro, TENT_RIGHT_REMOTE_READ, TENT_PERMISSION, "so F_SEAL_SHRINK cannot be added");
+	CU_ASSERT_EQUAL(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	take(ro, TENT_RIGHT_LOCAL, TENT_PERMISSION, "open for reading only: only TENT_RIGHT_LOCAL_READ");
+	take(ro, TENT_RIGHT_REMOTE_READ, TENT_OK, NULL);
+	take(wo, TENT_RIGHT_REMOTE_READ, TENT_PERMISSION, "not open for reading");
+	CU_ASSERT_EQUAL(fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL), 0);
+	take(fd, ALL, TENT_OK, NULL); /* it takes no more seals, and needs none */
+	close(fd), close(ro), close(wo);
 	end();
 }
 
@@ -258,6 +314,7 @@ TN_TEST_MAIN("libtent memory",
 	{ "huge pages, or a reason", huge_pages_or_a_reason },
 	{ "registration", registration },
 	{ "what cannot be sealed is refused", what_cannot_be_sealed_is_refused },
+	{ "what cannot be written is read", what_cannot_be_written_is_read },
 	{ "publishing", publishing },
 	{ "opening", opening },
 	{ "churn", churn })

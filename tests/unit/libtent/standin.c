@@ -131,7 +131,8 @@ static void on_register(struct client *c, const struct shr_msg_hdr *h, const str
 
 		if (m->id != 0)
 			continue;
-		void *base = mmap(NULL, b->length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)b->offset);
+		void *base = mmap(NULL, b->length, PROT_READ | (f.writable ? PROT_WRITE : 0), f.constant ? MAP_PRIVATE : MAP_SHARED,
+				  fd, (off_t)b->offset);
 		if (base == MAP_FAILED)
 			break;
 		*m = (struct memory){ ++last_id, base, b->length };

@@ -174,7 +174,7 @@ static void publish_arrays(void)
 	b[1].offset = UINT64_MAX;
 	BAD(0, APP);
 	b[1].offset = 0;
-	b[1].rights = 8;
+	b[1].rights = 16;
 	BAD(0, APP);
 }
 

@@ -128,7 +128,12 @@ static void write_seal_is_seen(void)
 	int fd = memfd(MFD_ALLOW_SEALING, 4096);
 	CU_ASSERT_EQUAL_FATAL(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
 	CU_ASSERT_EQUAL_FATAL(shr_region_seal_foreign(fd, 4096, &f), TN_OK);
-	CU_ASSERT_FALSE(f.writable);
+	CU_ASSERT(!f.writable && f.constant);
+	close(fd);
+	fd = memfd(MFD_ALLOW_SEALING, 4096); /* mappings that exist may still write */
+	CU_ASSERT_EQUAL_FATAL(fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_SEAL), 0);
+	CU_ASSERT_EQUAL_FATAL(shr_region_seal_foreign(fd, 4096, &f), TN_OK);
+	CU_ASSERT(!f.writable && !f.constant);
 	close(fd);
 }
 

@@ -114,15 +114,18 @@ typedef struct tent_memory tent_memory;
 #define TENT_RIGHT_LOCAL        0x1u /* this process uses it as source of WRITE and destination of READ */
 #define TENT_RIGHT_REMOTE_READ  0x2u /* may be published for remote READ */
 #define TENT_RIGHT_REMOTE_WRITE 0x4u /* may be published for remote WRITE */
+#define TENT_RIGHT_LOCAL_READ   0x8u /* this process uses it as source of WRITE only */
 #define TENT_MEMORY_HUGETLB     0x1u /* flags: hugetlbfs pages of the default size */
 
 /* Allocate `bytes` (> 0, rounded up to the page size) of zeroed shared memory and register it. NO_MEMORY, LIMIT. */
 TENT_API tent_status tent_memory_alloc(tent_context *ctx, size_t bytes, uint32_t rights, uint32_t flags,
                                        tent_memory **mem_out);
-/* Register [offset, offset + bytes) of your memfd; offset page-aligned. The fd must be a memfd (also hugetlb) that
- * still accepts F_SEAL_SHRINK: the data plane seals it so that it can never shrink under a transfer. Anything else
- * (files, device memory, sealed-against-sealing memfds) is refused with UNSUPPORTED and the reason. The fd is
- * duplicated; overlapping a range already registered by this context is EXISTS. The range is faulted in here. */
+/* Register [offset, offset + bytes) of your memfd; offset page-aligned. The fd must be a memfd (also hugetlb) that has
+ * F_SEAL_SHRINK or still accepts it: the data plane seals it so that it can never shrink under a transfer. Anything else
+ * (files, also those of /dev/shm, device memory, sealed-against-sealing memfds) is refused with UNSUPPORTED and the
+ * reason. With LOCAL_READ and REMOTE_READ only, nothing ever writes into it, and it may be sealed against writing or open
+ * for reading only; other rights are PERMISSION then. The fd is duplicated; overlapping a range already registered by this
+ * context is EXISTS. The range is faulted in here, unless the fd is open for reading only. */
 TENT_API tent_status tent_memory_register(tent_context *ctx, int memfd, uint64_t offset, size_t bytes, uint32_t rights,
                                           tent_memory **mem_out);
 /* The mapping in this process; NULL for registered (not allocated) memory. */
