@@ -9,6 +9,8 @@
 #include "controlplane/bus/commands.h"
 #include "controlplane/link/changed.h"
 
+#define LIST_MAX 64u /* a page; one that is too large all the same says so */
+
 static const char *const ticket_names[] = {
 #define X(n, s) [CP_TICKET_##n] = #s,
 	CP_TICKET_STATES(X)
@@ -75,35 +77,76 @@ static json_t *peer_json(const struct cp_node *node, const struct cp_peer *p, co
 	return j;
 }
 
-static void answer(struct cp_node *node, const struct cp_reply_to *to, const json_t *dp)
+/* A page of the peers. */
+struct listing { struct cp_reply_to to; uint32_t first, end; };
+
+static void answer(struct cp_node *node, const struct listing *l, const json_t *dp)
 {
 	json_t *b = json_object(), *list = json_array();
-	for (uint32_t i = 0; i < node->peer_cnt; i++)
+	for (uint32_t i = l->first; i < l->end; i++)
 		json_array_append_new(list, peer_json(node, &node->peers[i], dp));
 	json_object_set_new(b, "peers", list);
-	cp_node_reply(node, to, TN_OK, NULL, b);
+	tn_json_put_u64(b, "total", node->peer_cnt);
+	cp_node_reply(node, &l->to, TN_OK, NULL, b);
 }
 
-static void on_dp_status(struct cp_node *node, void *ctx, tn_status status, const char *detail, const json_t *body)
+static void on_states(struct cp_node *node, void *ctx, tn_status status, const char *detail, const json_t *body)
 {
-	struct cp_reply_to *to = ctx;
 	(void)status, (void)detail; /* without a data plane there are no lanes to show */
-	answer(node, to, body);
-	free(to);
+	answer(node, ctx, body);
+	free(ctx);
+}
+
+/* Which page; or the one peer that is named. */
+static tn_status listing_read(struct cp_node *node, const struct cp_request *rq, struct listing *l, char err[static TN_ERR_TEXT])
+{
+	struct tn_json_in in;
+	struct cp_peer *p;
+	char name[TN_NAME_MAX];
+	uint32_t count = LIST_MAX;
+	*l = (struct listing){ .to = rq->to };
+	tn_json_in_init(&in, rq->body);
+	if (tn_json_has(&in, "first"))
+		tn_json_u32(&in, "first", 0, UINT32_MAX, &l->first);
+	if (tn_json_has(&in, "count"))
+		tn_json_u32(&in, "count", 1, LIST_MAX, &count);
+	if (tn_json_has(&in, "peer") && tn_json_name(&in, "peer", name) == TN_OK) {
+		if ((p = cp_node_peer_by_name(node, name)) == NULL) {
+			snprintf(err, TN_ERR_TEXT, "no peer \"%s\" in the config", name);
+			return TN_PEER_UNKNOWN;
+		}
+		l->first = p->index;
+		count = 1;
+	}
+	l->first = TN_MIN(l->first, node->peer_cnt);
+	l->end = l->first + TN_MIN(count, node->peer_cnt - l->first);
+	snprintf(err, TN_ERR_TEXT, "%s", in.err);
+	return in.status;
 }
 
 void cp_bus_peer_list(struct cp_node *node, const struct cp_request *rq)
 {
-	struct cp_reply_to *to = node->link.attached ? malloc(sizeof *to) : NULL;
-	if (to == NULL) {
-		answer(node, &rq->to, NULL);
+	struct listing page, *l;
+	char err[TN_ERR_TEXT];
+	tn_status s = listing_read(node, rq, &page, err);
+	if (s != TN_OK) {
+		cp_node_reply(node, &rq->to, s, err, NULL);
 		return;
 	}
-	*to = rq->to;
-	uint64_t deadline = TN_MIN(rq->deadline_ns, node->now_ns + TN_NS_PER_S);
+	l = node->link.attached ? malloc(sizeof *l) : NULL;
+	if (l == NULL) {
+		answer(node, &page, NULL);
+		return;
+	}
+	*l = page;
+	json_t *body = json_object(), *names = json_array();
+	for (uint32_t i = l->first; i < l->end; i++)
+		json_array_append_new(names, json_string(node->peers[i].cfg->name));
+	json_object_set_new(body, "peers", names);
 	cp_exchange_call(node->exchange,
-			 &(struct cp_call_opts){ .target = CP_TARGET_LINK, .type = "status", .attempts = 1,
-						 .deadline_ns = deadline, .done = on_dp_status, .ctx = to },
+			 &(struct cp_call_opts){ .target = CP_TARGET_LINK, .type = "peer_states", .attempts = 1, .body = body,
+						 .deadline_ns = TN_MIN(rq->deadline_ns, node->now_ns + TN_NS_PER_S),
+						 .done = on_states, .ctx = l },
 			 node->now_ns);
 }
 

@@ -68,17 +68,21 @@ static void print_list(const json_t *list)
 
 int tctl_cmd_peer_list(struct tctl *t, int argc, char **argv)
 {
-	json_t *answer;
+	uint64_t total = 0;
 	if (!tctl_args(t, &argc, argv, NULL, 0, 0))
 		return t->exit_code;
-	if (tctl_ask(t, "peer_list", NULL, &answer) != TCTL_OK)
-		return TCTL_FAILED;
-	if (t->json)
-		tctl_print_json(answer);
-	else
-		print_list(json_object_get(answer, "peers"));
-	json_decref(answer);
-	return TCTL_OK;
+	json_t *all = json_array();
+	int rc = tctl_collect(t, "peer_list", "peers", 0, UINT64_MAX, all, &total);
+	if (rc == TCTL_OK && t->json) {
+		json_t *j = json_object();
+		json_object_set(j, "peers", all);
+		tctl_print_json(j);
+		json_decref(j);
+	} else if (rc == TCTL_OK) {
+		print_list(all);
+	}
+	json_decref(all);
+	return rc;
 }
 
 static void print_probe(const char *peer, const json_t *answer)

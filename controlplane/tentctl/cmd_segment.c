@@ -8,8 +8,6 @@
 #include "controlplane/tentctl/tentctl.h"
 #include "shm-ring/abi.h"
 
-#define PAGE_MOST 64u /* the control plane gives no more at once */
-
 static const char *access_text(const json_t *seg, char *out, size_t out_bytes)
 {
 	uint64_t bits = tctl_u64(seg, "access");
@@ -71,44 +69,6 @@ static void print_list(const json_t *list, uint64_t total)
 		printf("%zu of %" PRIu64 "\n", json_array_size(list), total);
 }
 
-/* One page; a page too large for a message is asked for again in halves. */
-static int ask_page(struct tctl *t, uint64_t first, uint64_t count, json_t **page_out)
-{
-	char err[512];
-	for (;; count /= 2) {
-		json_t *body = json_object();
-		tn_json_put_u64(body, "first", first);
-		tn_json_put_u64(body, "count", count);
-		tn_status s = tctl_query(t, "segment_list", body, page_out, err, sizeof err);
-		if (s == TN_OK)
-			return TCTL_OK;
-		if (s != TN_TOO_BIG || count <= 1)
-			return tctl_fail(t, s, "%s", err);
-	}
-}
-
-/* [first, first + count) of all, page by page. */
-static int collect(struct tctl *t, uint64_t first, uint64_t count, json_t *all, uint64_t *total_out)
-{
-	for (uint64_t got = 0; got < count;) {
-		json_t *page;
-		int rc = ask_page(t, first + got, TN_MIN((uint64_t)PAGE_MOST, count - got), &page);
-		if (rc != TCTL_OK)
-			return rc;
-		const json_t *segments = json_object_get(page, "segments");
-		size_t n = json_array_size(segments), i;
-		json_t *seg;
-		json_array_foreach(segments, i, seg)
-			json_array_append(all, seg);
-		*total_out = tctl_u64(page, "total");
-		json_decref(page);
-		got += n;
-		if (n == 0 || first + got >= *total_out)
-			break;
-	}
-	return TCTL_OK;
-}
-
 int tctl_cmd_segment_list(struct tctl *t, int argc, char **argv)
 {
 	uint64_t first = 0, count = UINT64_MAX, total = 0;
@@ -121,10 +81,8 @@ int tctl_cmd_segment_list(struct tctl *t, int argc, char **argv)
 		return t->exit_code;
 	if (first > UINT32_MAX || count == 0)
 		return tctl_bad_usage(t, "--first counts from 0 to 4294967295, --count from 1");
-	if (tctl_config(t) == NULL) /* its errors were printed */
-		return TCTL_FAILED;
 	json_t *all = json_array();
-	int rc = collect(t, first, count, all, &total);
+	int rc = tctl_collect(t, "segment_list", "segments", first, count, all, &total);
 	if (rc == TCTL_OK && t->json) {
 		json_t *j = json_object();
 		json_object_set(j, "segments", all);

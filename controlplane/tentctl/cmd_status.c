@@ -87,18 +87,12 @@ static void print_peers(const json_t *answer)
 {
 	static const char *const states[] = { "up", "connecting", "down", "idle" };
 	const json_t *d = json_object_get(answer, "data_plane");
-	uint64_t cnt[TN_ARRAY_LEN(states)] = { 0 }, known = 0,
-		 all = tctl_u64(json_object_get(answer, "control_plane"), "peers");
-	size_t i;
-	json_t *p;
-	if (!json_is_array(json_object_get(d, "peers")) || all == 0)
+	const json_t *by_state = json_object_get(d, "peers");
+	uint64_t cnt[TN_ARRAY_LEN(states)], known = 0, all = tctl_u64(json_object_get(answer, "control_plane"), "peers");
+	if (!json_is_object(by_state) || all == 0)
 		return;
-	json_array_foreach(json_object_get(d, "peers"), i, p)
-		for (size_t k = 0; k < TN_ARRAY_LEN(states); k++) {
-			bool is = strcmp(tctl_text(p, "state"), states[k]) == 0;
-			cnt[k] += is;
-			known += is;
-		}
+	for (size_t k = 0; k < TN_ARRAY_LEN(states); k++)
+		known += cnt[k] = tctl_u64(by_state, states[k]);
 	cnt[TN_ARRAY_LEN(states) - 1] += all > known ? all - known : 0;
 	printf("\nlanes to peers");
 	for (size_t k = 0, shown = 0; k < TN_ARRAY_LEN(states); k++)

@@ -89,6 +89,12 @@ tn_status tctl_query(struct tctl *t, const char *type, json_t *body, json_t **bo
 /* The same with the failure printed: TCTL_OK or TCTL_FAILED. */
 int tctl_ask(struct tctl *t, const char *type, json_t *body, json_t **body_out);
 
+/* ---- pages.c ---- */
+/* Entries [first, first + count) of the list `key` that the control plane gives in pages as answers to `type`: appended to
+ * `all`; how many there are in *total_out. A failure is printed: TCTL_OK or TCTL_FAILED. */
+int tctl_collect(struct tctl *t, const char *type, const char *key, uint64_t first, uint64_t count, json_t *all,
+		 uint64_t *total_out);
+
 /* ---- output.c ---- */
 void tctl_print_json(const json_t *j);
 /* As one line, flushed: for commands that go on and report. */

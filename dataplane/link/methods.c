@@ -282,10 +282,24 @@ static json_t *peer_json(const struct dp_control *ctl, const struct dp_peer_slot
 	return j;
 }
 
+/* How many are in which state. */
+static json_t *peers_json(const struct dp_control *ctl)
+{
+	json_t *j = json_object();
+
+	for (uint32_t i = 0; i < ctl->peers.cnt; i++) {
+		const struct paths_sum sum = sum_paths(ctl, ctl->peers.slots[i]);
+		const char *state = paths_state(&sum);
+		if (ctl->peers.slots[i]->trusted)
+			json_object_set_new(j, state, json_integer(json_integer_value(json_object_get(j, state)) + 1));
+	}
+	return j;
+}
+
 static tn_status on_status(struct question *q)
 {
 	struct dp_control *ctl = q->ctl;
-	json_t *b = json_object(), *workers = json_array(), *peers = json_array();
+	json_t *b = json_object(), *workers = json_array();
 
 	(void)tn_json_put_u64(b, "clients", ctl->attach.attached_cnt);
 	(void)tn_json_put_u64(b, "qps", ctl->qps.used);
@@ -300,11 +314,30 @@ static tn_status on_status(struct question *q)
 	(void)tn_json_put_bool(b, "draining", ctl->draining);
 	for (uint32_t i = 0; i < ctl->crew.cnt; i++)
 		json_array_append_new(workers, worker_json(ctl, i));
-	for (uint32_t i = 0; i < ctl->peers.cnt && i < 256; i++)
-		json_array_append_new(peers, peer_json(ctl, ctl->peers.slots[i]));
 	json_object_set_new(b, "workers", workers);
-	json_object_set_new(b, "peers", peers);
+	json_object_set_new(b, "peers", peers_json(ctl));
 	q->answer = b;
+	return TN_OK;
+}
+
+/* Of those that are named, because there may be more peers than fit into a message. */
+static tn_status on_peer_states(struct question *q)
+{
+	const json_t *names = NULL, *name;
+	json_t *list;
+	size_t i;
+
+	if (tn_json_array(&q->in, "peers", LIST_MAX, &names) != TN_OK)
+		return q->in.status;
+	list = json_array();
+	json_array_foreach(names, i, name) {
+		const struct dp_peer_slot *slot =
+			json_is_string(name) ? dp_peers_find(&q->ctl->peers, json_string_value(name)) : NULL;
+		if (slot != NULL)
+			json_array_append_new(list, peer_json(q->ctl, slot));
+	}
+	q->answer = json_object();
+	json_object_set_new(q->answer, "peers", list);
 	return TN_OK;
 }
 
@@ -374,6 +407,7 @@ static const struct method { const char *type; tn_status (*fn)(struct question *
 	{ "segment_withdraw", on_segment_withdraw },
 	{ "datagram", on_datagram },
 	{ "status", on_status },
+	{ "peer_states", on_peer_states },
 	{ "peer_load", on_peer_load },
 	{ "explain", on_explain },
 	{ "tune", on_tune },

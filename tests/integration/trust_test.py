@@ -72,9 +72,11 @@ def added():
 
 
 def many():
-    """700 peers: more than one message holds."""
+    """700 peers: more than one message holds. The one that is used is the last one, and is listed as such."""
     with World(start=False) as w:
-        add_peers(w.a, strangers(699))
+        far = strangers(699)
+        w.a.write_config([], {})
+        add_peers(w.a, [*far, {"name": "b", "address": f"tcp://127.0.0.1:{w.b.control_port}", "public_key": w.b.public_key}])
         for h in (w.a, w.b):
             h.start_both()
         w.a.wait_ready(60)
@@ -82,6 +84,14 @@ def many():
         w.serve(w.b, "kv", 1 << 20)
         s = w.finish_move(w.move(w.a, "b/kv", 1))
         assert s["failed"] == 0, s
+        listed = w.a.tentctl_json("peer", "list")["peers"]
+        assert [p["name"] for p in listed] == [*(p["name"] for p in far), "b"], len(listed)
+        assert all(p["state"] == "idle" for p in listed[:-1])
+        assert listed[-1]["state"] == "up" and listed[-1]["lanes"] > 0 and listed[-1]["transport"] == "tcp", listed[-1]
+        text = w.a.tentctl("peer", "list").stdout
+        rows = [line.split()[0] for line in text.splitlines() if ": " not in line]  # below them: what fails now
+        assert rows == ["NAME", *(p["name"] for p in listed)], text[-2000:]
+        assert "lanes to peers 1 up, 699 idle" in w.a.tentctl("status").stdout
 
 
 run({"removed": removed, "added": added, "many": many})

@@ -332,7 +332,12 @@ static void the_operators_view(void)
 	CU_ASSERT_EQUAL(json_integer_value(json_object_get(in.body, "clients")), 1);
 	CU_ASSERT_EQUAL(json_integer_value(json_object_get(in.body, "memory_bytes")), 65536);
 	CU_ASSERT_EQUAL(json_array_size(json_object_get(in.body, "workers")), 2);
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(json_object_get(in.body, "peers"), "up")) +
+			json_integer_value(json_object_get(json_object_get(in.body, "peers"), "idle")), 1);
+	CU_ASSERT_EQUAL(ask("peer_states", "{\"peers\":[\"nobody\",7,\"b\"]}"), TN_OK);
 	CU_ASSERT_EQUAL(json_array_size(json_object_get(in.body, "peers")), 1);
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(json_array_get(json_object_get(in.body, "peers"), 0), "name")), "b");
+	CU_ASSERT_EQUAL(ask("peer_states", "{}"), TN_INVALID);
 	CU_ASSERT_EQUAL(ask("peer_load", "{}"), TN_OK);
 	CU_ASSERT_EQUAL(json_integer_value(json_object_get(in.body, "total")), 1);
 	const json_t *load = json_array_get(json_object_get(in.body, "peers"), 0), *failure = json_object_get(load, "last_failure");

@@ -153,7 +153,7 @@ static void status(void)
 	set(TN_OK, NULL, "{\"data_plane\":{\"pid\":1},\"data_plane_error\":\"too slow\"}");
 	CU_ASSERT_EQUAL(run("status", NULL), 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "does not answer: too slow"));
-	set(TN_OK, NULL, "{\"control_plane\":{\"peers\":4},\"data_plane\":{\"peers\":[{\"state\":\"up\"},{\"state\":\"down\"}]}}");
+	set(TN_OK, NULL, "{\"control_plane\":{\"peers\":4},\"data_plane\":{\"peers\":{\"up\":1,\"down\":1}}}");
 	CU_ASSERT_EQUAL(run("status", NULL), 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "lanes to peers 1 up, 1 down, 2 idle ("));
 }
