@@ -16,7 +16,7 @@
 #include "controlplane/segment/local.h"
 #include "controlplane/segment/remote.h"
 
-#define CALLS_MAX 8192u
+#define CALLS_MAX 16384u /* one peer alone gets half */
 /* A request that names no time gets this much. */
 #define DEFAULT_REMAINING_MS 5000u
 
@@ -68,8 +68,10 @@ void cp_node_free(struct cp_node *node)
 	if (node->peers != NULL) {
 		cp_opens_drop(node);
 		cp_tickets_reset(node);
-		for (uint32_t i = 0; i < node->peer_cnt; i++)
+		for (uint32_t i = 0; i < node->peer_cnt; i++) {
 			json_decref(node->peers[i].endpoints);
+			json_decref(node->peers[i].updates.waiting);
+		}
 	}
 	cp_exchange_free(node->exchange);
 	cp_local_free(node->local);

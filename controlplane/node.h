@@ -81,9 +81,17 @@ struct cp_peer_error {
 	char detail[240];
 };
 
+/* What a peer is to be told of our segments: segment/updates.c. */
+struct cp_updates {
+	json_t *waiting;      /* {name: generation}; NULL = nothing ever */
+	uint32_t out;         /* calls under way */
+	bool busy;
+};
+
 struct cp_peer {
 	const struct tn_config_peer *cfg;
 	uint32_t index;
+	uint32_t calls;                /* outstanding to it: peer/exchange.c */
 	enum cp_contact contact;
 	char contact_text[240];
 	struct cp_peer_error error;
@@ -106,6 +114,7 @@ struct cp_peer {
 	uint8_t issued_key[32];        /* secret: for datagrams it sends to us */
 	uint64_t install_call;         /* the installation under way, 0 = none */
 	struct tn_list issue_waiting;  /* struct cp_issue */
+	struct cp_updates updates;
 	/* datagrams: tx grows as long as we live; rx is the highest that came with the key issued last */
 	uint64_t tx_sequence, rx_sequence;
 	uint64_t probes_ok, probes_lost, probe_rtt_ns;

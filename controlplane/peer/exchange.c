@@ -27,7 +27,7 @@ struct cp_exchange {
 	struct tn_map_u64 by_id;
 	struct tn_list active, free;
 	struct cp_call *calls;
-	uint32_t outstanding;
+	uint32_t outstanding, to_link, max;
 	uint64_t next_id;
 	uint64_t next_ns; /* nothing is due before: a bound that a tick makes exact */
 };
@@ -38,6 +38,7 @@ struct cp_exchange *cp_exchange_new(struct cp_node *node, uint32_t calls_max)
 	if (x == NULL)
 		return NULL;
 	x->node = node;
+	x->max = calls_max;
 	x->next_id = 1;
 	x->next_ns = UINT64_MAX;
 	tn_list_init(&x->active);
@@ -89,6 +90,18 @@ static void attempt_end(struct cp_exchange *x, struct cp_call *c, enum tn_rpc_ou
 	c->in_flight = false;
 }
 
+static uint32_t *calls_to(struct cp_exchange *x, uint32_t target)
+{
+	return target == CP_TARGET_LINK ? &x->to_link : &x->node->peers[target].calls;
+}
+
+/* Nobody may have more calls than are left for all others: one that hangs gets half of them, with many that hang there is
+ * as much left for the next one as each of them has. */
+static bool has_share(struct cp_exchange *x, uint32_t target)
+{
+	return *calls_to(x, target) < x->max - x->outstanding;
+}
+
 /* The one way out; the body is the caller's. */
 static struct cp_call_opts call_free(struct cp_exchange *x, struct cp_call *c)
 {
@@ -98,6 +111,7 @@ static struct cp_call_opts call_free(struct cp_exchange *x, struct cp_call *c)
 	tn_list_push_front(&x->free, &c->link);
 	c->opts.body = NULL;
 	x->outstanding--;
+	--*calls_to(x, opts.target);
 	return opts;
 }
 
@@ -151,11 +165,12 @@ static tn_status attempt_start(struct cp_exchange *x, struct cp_call *c, uint64_
 uint64_t cp_exchange_call(struct cp_exchange *x, const struct cp_call_opts *opts, uint64_t now_ns)
 {
 	tn_assert(opts->attempts > 0 && opts->done != NULL);
-	struct tn_list *n = opts->deadline_ns > now_ns ? tn_list_pop_front(&x->free) : NULL;
+	bool may = opts->deadline_ns > now_ns && has_share(x, opts->target);
+	struct tn_list *n = may ? tn_list_pop_front(&x->free) : NULL;
 	if (n == NULL) {
 		bool late = opts->deadline_ns <= now_ns;
 		opts->done(x->node, opts->ctx, late ? TN_TIMEOUT : TN_LIMIT,
-			   late ? "the deadline had passed before the call" : "too many calls outstanding", NULL);
+			   late ? "the deadline had passed before the call" : "too many calls to it wait for an answer", NULL);
 		json_decref(opts->body);
 		return 0;
 	}
@@ -167,6 +182,7 @@ uint64_t cp_exchange_call(struct cp_exchange *x, const struct cp_call_opts *opts
 	c->attempts_left = opts->attempts;
 	tn_list_push_back(&x->active, &c->link);
 	x->outstanding++;
+	++*calls_to(x, c->opts.target);
 	if (tn_map_u64_insert_ptr(&x->by_id, c->id, c) != TN_OK) {
 		call_end(x, c, TN_NO_MEMORY, "no room for another call", NULL);
 		return 0;

@@ -11,6 +11,7 @@
 #include "common/message.h"
 #include "controlplane/node.h"
 #include "controlplane/observe/cells.h"
+#include "controlplane/segment/updates.h"
 #include "shm-ring/abi.h"
 
 #define WANTED_MAX 4096u /* names; beyond that a peer finds out by asking again */
@@ -53,32 +54,13 @@ static uint64_t generation_of(const json_t *seg)
 	return g;
 }
 
-static void ignore_answer(struct cp_node *node, void *ctx, tn_status status, const char *detail, const json_t *body)
-{
-	(void)node, (void)ctx, (void)status, (void)detail, (void)body;
-}
-
-static void tell(struct cp_node *node, uint32_t peer, const char *name, uint64_t generation)
-{
-	json_t *body = json_object();
-	tn_json_put_str(body, "name", name);
-	tn_json_put_hex128(body, "session", &node->link.session);
-	tn_json_put_u64(body, "generation", generation);
-	cp_exchange_call(node->exchange,
-			 &(struct cp_call_opts){
-				 .target = peer, .type = "segment_updated", .method = TN_RPC_METHOD_SEGMENT_UPDATED, .body = body,
-				 .attempts = 1, .done = ignore_answer,
-				 .deadline_ns = node->now_ns + tn_config_ns(node->config, TN_CFG_CONTROL_RPC_TIMEOUT_MS) },
-			 node->now_ns);
-}
-
 /* Tell every peer that fetched it; it asks again when it needs it. generation 0: gone. */
 static void tell_subscribers(struct cp_node *node, const json_t *entry, const char *name, uint64_t generation)
 {
 	size_t i;
 	json_t *sub;
 	json_array_foreach(json_object_get(entry, "subs"), i, sub)
-		tell(node, (uint32_t)json_integer_value(sub), name, generation);
+		cp_updates_tell(node, (uint32_t)json_integer_value(sub), name, generation);
 }
 
 /* It appeared: whoever waited for it, and may see it, asks again now instead of when its back-off is over. */
@@ -90,7 +72,7 @@ static void tell_waiting(struct cp_node *node, struct cp_local *l, const json_t 
 	json_array_foreach(subs, i, sub) {
 		uint32_t peer = (uint32_t)json_integer_value(sub);
 		if (cp_local_allows(seg, node->peers[peer].cfg->name))
-			tell(node, peer, name, generation_of(seg));
+			cp_updates_tell(node, peer, name, generation_of(seg));
 	}
 	json_decref(subs);
 }

@@ -62,17 +62,14 @@ static void reconnect(void *c, uint32_t peer)
 	e->net->host[e->host].reconnects++;
 }
 
-static struct tn_config *config_of(int host)
+struct tn_config *net_config(const char *text)
 {
 	static const char *const empty_env[] = { NULL };
 	char path[] = "/tmp/tent-net-XXXXXX.json";
-	int fd = mkstemps(path, 5);
-	FILE *f = fdopen(fd, "w");
+	FILE *f = fdopen(mkstemps(path, 5), "w");
 	struct tn_config *cfg = NULL;
 	struct tn_config_errors *errors = calloc(1, sizeof *errors);
-	fprintf(f, "{\"host\":{\"name\":\"%c\"},\"runtime_dir\":\"/tmp/x\",\"state_dir\":\"/tmp/x\",\"peers\":[{\"name\":\"%c\","
-		   "\"address\":\"tcp://127.0.0.1:%d\",\"public_key\":\"%064d\"}]}",
-		"ab"[host], "ba"[host], 9000 + host, 1 + host);
+	fputs(text, f);
 	fclose(f);
 	struct tn_config_opts opts = { .size = sizeof opts, .path = path, .env = empty_env };
 	if (tn_config_load(&opts, &cfg, errors) != TN_OK) {
@@ -82,6 +79,16 @@ static struct tn_config *config_of(int host)
 	unlink(path);
 	free(errors);
 	return cfg;
+}
+
+static struct tn_config *config_of(int host)
+{
+	char text[512];
+	snprintf(text, sizeof text,
+		 "{\"host\":{\"name\":\"%c\"},\"runtime_dir\":\"/tmp/x\",\"state_dir\":\"/tmp/x\",\"peers\":[{\"name\":\"%c\","
+		 "\"address\":\"tcp://127.0.0.1:%d\",\"public_key\":\"%064d\"}]}",
+		 "ab"[host], "ba"[host], 9000 + host, 1 + host);
+	return net_config(text);
 }
 
 static void node_start(struct net *n, int h, uint8_t control_byte)

@@ -32,6 +32,8 @@ struct net {
 	char last[2][4200];                /* the last datagram to each host */
 };
 
+/* The config that this text is; it must be one. */
+struct tn_config *net_config(const char *text);
 /* Two hosts "a" and "b" that know each other. */
 struct net *net_new(void);
 void net_free(struct net *n);

@@ -504,7 +504,7 @@ static void no_room_for_a_call(void)
 		net_link_say(n, A, "open", id, false, TN_OK, json_pack("{s:s}", "ref", "b/kv"));
 	CU_ASSERT_EQUAL(replies(n, TN_LIMIT), 3);
 	CU_ASSERT_EQUAL(n->host[A].node->open_cnt, 0);
-	net_pass(n, 2 * TN_NS_PER_S);
+	net_pass(n, 3 * TN_NS_PER_S);
 	CU_ASSERT_EQUAL(ended, 8192);
 	CU_ASSERT_EQUAL(cp_exchange_outstanding(n->host[A].node->exchange), 0);
 	net_pass(n, 4 * TN_NS_PER_S); /* what was refused is remembered for a while */
