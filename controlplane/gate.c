@@ -7,7 +7,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -25,6 +24,7 @@
 #include "common/addr.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/spare_fd.h"
 #include "controlplane/observe/http.h"
 
 #define OWN_FDS 80u          /* of the process itself: files, sockets and pipes of the libraries, mapping files for a moment */
@@ -71,10 +71,10 @@ struct door {
 
 static struct {
 	pthread_mutex_t lock;
-	int spare_fd; /* given up to accept, and close, one more when there is none */
+	struct tn_spare_fd spare; /* given up to accept, and close, one more when there is none */
 	uint64_t seq;
 	struct door doors[TN_DOOR_CNT];
-} gate = { .lock = PTHREAD_MUTEX_INITIALIZER, .spare_fd = -1 };
+} gate = { .lock = PTHREAD_MUTEX_INITIALIZER, .spare = TN_SPARE_FD_NONE };
 
 /* ---- bounds ---- */
 
@@ -149,7 +149,7 @@ tn_status cp_gate_init(uint32_t peer_cnt, char *err, size_t err_bytes)
 	tn_status s = limit_raise(need, peer_cnt, err, err_bytes);
 	if (s != TN_OK)
 		return s;
-	gate.spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	(void)tn_spare_fd_keep(&gate.spare);
 	return TN_OK;
 }
 
@@ -160,9 +160,7 @@ void cp_gate_fini(void)
 		free(gate.doors[i].entries);
 		gate.doors[i] = (struct door){ .listen_fd = -1 };
 	}
-	if (gate.spare_fd >= 0)
-		close(gate.spare_fd);
-	gate.spare_fd = -1;
+	(void)tn_spare_fd_give(&gate.spare);
 	pthread_mutex_unlock(&gate.lock);
 }
 
@@ -345,13 +343,12 @@ static struct door *door_of(int listen_fd)
  * would stay readable and its thread would spin. */
 static void shed(struct door *d, int listen_fd)
 {
-	if (gate.spare_fd >= 0) {
-		close(gate.spare_fd);
+	if (tn_spare_fd_give(&gate.spare)) {
 		int fd = (int)syscall(SYS_accept4, listen_fd, NULL, NULL, SOCK_CLOEXEC);
 		if (fd >= 0)
 			close(fd);
 	}
-	gate.spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	(void)tn_spare_fd_keep(&gate.spare);
 	d->refused[TN_REFUSAL_DESCRIPTORS]++;
 }
 

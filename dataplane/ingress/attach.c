@@ -4,7 +4,6 @@
 #include "dataplane/ingress/attach.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -35,7 +34,8 @@ void dp_attach_init(struct dp_attach *a, struct dp_control *ctl, uint32_t client
 	dp_handles_init(&a->clients, TN_MIN(client_max + CLIENTS_SPARE, DP_CLIENTS_MAX));
 	tn_list_init(&a->list);
 	dp_timer_init(&a->retry, accept_retry);
-	a->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	a->spare = (struct tn_spare_fd)TN_SPARE_FD_NONE;
+	(void)tn_spare_fd_keep(&a->spare);
 }
 
 tn_status dp_attach_listen(struct dp_attach *a, const char *runtime_dir)
@@ -80,9 +80,7 @@ void dp_attach_fini(struct dp_attach *a)
 	tn_list_foreach(node, &a->list)
 		dp_app_destroy(tn_list_entry(node, struct dp_app, link));
 	dp_handles_fini(&a->clients);
-	if (a->spare_fd >= 0)
-		close(a->spare_fd);
-	a->spare_fd = -1;
+	(void)tn_spare_fd_give(&a->spare);
 }
 
 static bool may_attach(const struct shr_peer_cred *cred)
@@ -135,13 +133,6 @@ static void admit(struct dp_attach *a, int fd, bool no_room)
 		refuse(a, TN_REFUSAL_CROWDED);
 }
 
-static bool spare_back(struct dp_attach *a)
-{
-	if (a->spare_fd < 0)
-		a->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	return a->spare_fd >= 0;
-}
-
 static void accept_ready(struct dp_source *s, uint32_t events)
 {
 	struct dp_attach *a = tn_container_of(s, struct dp_attach, listener);
@@ -149,15 +140,13 @@ static void accept_ready(struct dp_source *s, uint32_t events)
 	(void)events;
 	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
 		int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (fd < 0 && (errno == EMFILE || errno == ENFILE) && a->spare_fd >= 0) {
-			close(a->spare_fd);
-			a->spare_fd = -1;
+		if (fd < 0 && (errno == EMFILE || errno == ENFILE) && tn_spare_fd_give(&a->spare)) {
 			fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 			if (fd >= 0)
 				refuse(a, TN_REFUSAL_DESCRIPTORS);
 		}
 		if (fd >= 0) {
-			admit(a, fd, !spare_back(a));
+			admit(a, fd, !tn_spare_fd_keep(&a->spare));
 			continue;
 		}
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
@@ -173,7 +162,7 @@ static void accept_retry(struct dp_timer *t)
 {
 	struct dp_attach *a = tn_container_of(t, struct dp_attach, retry);
 
-	(void)spare_back(a);
+	(void)tn_spare_fd_keep(&a->spare);
 	dp_loop_mod(&a->ctl->loop, &a->listener, EPOLLIN);
 }
 
@@ -193,7 +182,7 @@ void dp_attach_leave(struct dp_attach *a, struct dp_app *c)
 	tn_list_unlink(&c->link);
 	(void)dp_handles_remove(&a->clients, c->handle);
 	if (a->listener.fd >= 0)
-		(void)spare_back(a);
+		(void)tn_spare_fd_keep(&a->spare);
 }
 
 struct dp_app *dp_attach_find(struct dp_attach *a, uint32_t client_id)

@@ -3,6 +3,7 @@
 #ifndef DP_INGRESS_ATTACH_H
 #define DP_INGRESS_ATTACH_H
 
+#include "common/spare_fd.h"
 #include "dataplane/ingress/client.h"
 #include "dataplane/segment/handles.h"
 #include "shm-ring/lease.h"
@@ -16,7 +17,7 @@ struct dp_attach {
 	struct dp_handles clients;
 	struct tn_list list;
 	struct dp_timer retry;       /* accept again after descriptors ran out */
-	int spare_fd;                /* given up to tell one client more that there is none; -1: given up */
+	struct tn_spare_fd spare;    /* given up to tell one client more that there is none */
 	uint32_t new_cnt;            /* clients that have not said HELLO */
 	struct shr_msg rx, tx;       /* one message at a time is enough: no handler blocks */
 	uint32_t attached_cnt, attached_max;

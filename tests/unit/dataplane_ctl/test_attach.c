@@ -117,7 +117,7 @@ static void descriptors_run_out(void)
 	CU_ASSERT_EQUAL(app_call(&b, c, SHR_MSG_HELLO, &hello, sizeof hello, -1, &m), TN_LIMIT);
 	CU_ASSERT_EQUAL(m.hdr.detail, 256);
 	CU_ASSERT_TRUE(turn_until(&b, hung_up(c)));
-	CU_ASSERT_TRUE(turn_until(&b, b.ctl.attach.spare_fd >= 0));
+	CU_ASSERT_TRUE(turn_until(&b, b.ctl.attach.spare.fd >= 0));
 	close(c);
 	let_go();
 	use_up(0);
