@@ -300,6 +300,27 @@ void dp_app_reply_id(struct dp_app *c, uint16_t type, uint32_t correlation, uint
 
 /* ---- receiving ---- */
 
+/* May it come in? If not, *detail_out is the number behind the reason. */
+static tn_status hello_judge(struct dp_app *c, const struct shr_msg_hello *hello, uint32_t *detail_out)
+{
+	struct dp_attach *a = &c->ctl->attach;
+
+	if (hello->abi_major != SHR_ABI_MAJOR) {
+		*detail_out = SHR_ABI_MAJOR;
+		return TN_ABI_MISMATCH;
+	}
+	if (c->no_room) {
+		*detail_out = dp_descriptor_limit();
+		return TN_LIMIT;
+	}
+	if (a->attached_cnt < a->attached_max)
+		return TN_OK;
+	a->refused_cnt++;
+	dp_refused(c->ctl, TN_DP_DOOR_ATTACH, TN_REFUSAL_CROWDED);
+	*detail_out = a->attached_max;
+	return TN_LIMIT;
+}
+
 static void on_hello(struct dp_app *c, struct shr_msg *m)
 {
 	const struct shr_msg_hello *hello = shr_msg_body_ro(m);
@@ -307,15 +328,11 @@ static void on_hello(struct dp_app *c, struct shr_msg *m)
 	const struct tn_config *cfg = ctl->config;
 	uint16_t abi_minor = TN_MIN(hello->abi_minor, (uint16_t)SHR_ABI_MINOR);
 	struct shr_msg_hello_reply *r;
+	uint32_t detail;
+	tn_status s = hello_judge(c, hello, &detail);
 
-	if (hello->abi_major != SHR_ABI_MAJOR || ctl->attach.attached_cnt >= ctl->attach.attached_max || c->no_room) {
-		bool full = hello->abi_major == SHR_ABI_MAJOR;
-		dp_app_fail(c, SHR_MSG_HELLO, m->hdr.correlation, full ? TN_LIMIT : TN_ABI_MISMATCH,
-		               full ? (c->no_room ? dp_descriptor_limit() : ctl->attach.attached_max) : SHR_ABI_MAJOR);
-		if (full && !c->no_room) {
-			ctl->attach.refused_cnt++;
-			dp_refused(ctl, TN_DP_DOOR_ATTACH, TN_REFUSAL_CROWDED);
-		}
+	if (s != TN_OK) {
+		dp_app_fail(c, SHR_MSG_HELLO, m->hdr.correlation, s, detail);
 		dp_app_drop(c, TN_CLIENT_GONE);
 		return;
 	}
