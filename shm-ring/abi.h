@@ -237,6 +237,8 @@ enum shr_msg_type {
 	SHR_MSG_BYE = 11,       /* -> (none)           <- (none), then both close */
 	SHR_MSG_NOTE = SHR_MSG_EVENT | 1,     /* <- note + payload */
 	SHR_MSG_SHUTDOWN = SHR_MSG_EVENT | 2, /* <- (none): the data plane drains; expect hang-up */
+	SHR_MSG_SEGMENT_LOST = SHR_MSG_EVENT | 3, /* <- segment_lost: withdrawn, but not by its publisher, who still gives the
+	                                             id back with WITHDRAW, which waits for what still runs */
 };
 
 struct shr_msg_hdr {
@@ -289,6 +291,7 @@ struct shr_msg_open_reply {
 	uint8_t local;
 	uint8_t reserved[11];
 };
+struct shr_msg_segment_lost { uint64_t id; int32_t status; uint32_t reserved; }; /* status: CANCELED = an operator did it */
 struct shr_msg_note_ack { uint32_t count, reserved; };
 struct shr_msg_note { /* then payload */
 	char from[TN_NAME_MAX];    /* peer name; empty = this host */

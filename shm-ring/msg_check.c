@@ -125,6 +125,14 @@ static bool check_note(const uint8_t *body, size_t len)
 	       string_ends(b.segment, sizeof b.segment) && b.reserved == 0;
 }
 
+static bool check_segment_lost(const uint8_t *body, size_t len)
+{
+	struct shr_msg_segment_lost b;
+	(void)len;
+	memcpy(&b, body, sizeof b);
+	return b.id != 0 && b.status < TN_OK && b.reserved == 0;
+}
+
 struct shape {
 	uint16_t type;
 	enum shr_msg_from from;
@@ -159,6 +167,7 @@ static const struct shape shapes[] = {
 	{ REPLY(SHR_MSG_BYE), SHR_FROM_DATAPLANE, 0, false, 0, NULL },
 	{ SHR_MSG_NOTE, SHR_FROM_DATAPLANE, sizeof(struct shr_msg_note), true, 0, check_note },
 	{ SHR_MSG_SHUTDOWN, SHR_FROM_DATAPLANE, 0, false, 0, NULL },
+	{ SHR_MSG_SEGMENT_LOST, SHR_FROM_DATAPLANE, sizeof(struct shr_msg_segment_lost), false, 0, check_segment_lost },
 };
 
 static const struct shape *find_shape(uint16_t type, enum shr_msg_from from)

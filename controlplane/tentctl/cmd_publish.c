@@ -100,15 +100,26 @@ static void say_published(const struct tctl_publication *pub)
 	fflush(stdout);
 }
 
-/* Until a signal comes. */
+static int fail_lost(struct tctl *t, const tent_note *note)
+{
+	if (note->status == TENT_CANCELED)
+		return tctl_fail(t, TN_CANCELED, "%s was withdrawn by an operator", note->segment);
+	return tctl_fail(t, (tn_status)note->status, "%s could not be published again after the data plane restarted",
+			 note->segment);
+}
+
+/* Until a signal comes, or there is nothing left to serve. */
 static int serve(struct tctl_publication *pub)
 {
 	static tent_note note = TENT_NOTE_INIT;
 	tent_info info = TENT_INFO_INIT;
 	int fd = tent_note_fd(pub->ctx);
 	while (!tctl_stopped()) {
-		while (!tctl_stopped() && tent_note_recv(pub->ctx, &note, 0) == TENT_OK)
+		while (!tctl_stopped() && tent_note_recv(pub->ctx, &note, 0) == TENT_OK) {
+			if (note.kind == TENT_NOTE_SEGMENT_LOST)
+				return fail_lost(pub->t, &note);
 			(void)tctl_publication_on_note(pub, &note);
+		}
 		if (tctl_stopped())
 			break;
 		if (tent_query(pub->ctx, &info) != TENT_OK || info.state == TENT_STATE_DEAD)

@@ -221,7 +221,7 @@ static void report_put(const struct tctl_publication *pub, const char *from, con
 bool tctl_publication_on_note(struct tctl_publication *pub, const tent_note *note)
 {
 	struct tctl_put_notice n;
-	if (!tctl_put_notice_decode(note->payload, note->bytes, &n))
+	if (note->kind != TENT_NOTE_DATA || !tctl_put_notice_decode(note->payload, note->bytes, &n))
 		return false;
 	enum tctl_put_result result = take_put(pub, &n);
 	if (tctl_stopped() && result != TCTL_PUT_DONE)

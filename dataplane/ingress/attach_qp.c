@@ -181,6 +181,11 @@ void dp_qp_on_destroy(struct dp_app *c, struct shr_msg *m)
 	const struct shr_msg_id *req = shr_msg_body_ro(m);
 	struct local_qp *q = dp_handles_get(&c->ctl->qps, req->id);
 
+	uint16_t answer = SHR_MSG_QP_DESTROY;
+
+	if (q != NULL && q->client == c && q->state == DP_QPAIR_DELETING &&
+	    dp_app_asks_again(c, m, &answer, &q->correlation))
+		return;
 	if (q == NULL || q->client != c || q->state != DP_QPAIR_LIVE) {
 		dp_app_fail(c, SHR_MSG_QP_DESTROY, m->hdr.correlation, TN_STALE, 0);
 		return;

@@ -289,6 +289,20 @@ void dp_app_reply(struct dp_app *c, uint16_t type, uint32_t correlation)
 	dp_app_send(c, m);
 }
 
+bool dp_app_asks_again(struct dp_app *c, const struct shr_msg *m, uint16_t *answer_io, uint32_t *correlation_io)
+{
+	uint32_t earlier = *correlation_io;
+	uint16_t answer = *answer_io, type = m->hdr.type;
+
+	if (answer != 0 && answer != type)
+		return false;
+	*answer_io = type;
+	*correlation_io = m->hdr.correlation;
+	if (answer != 0)
+		dp_app_fail(c, type, earlier, TN_BUSY, 0);
+	return true;
+}
+
 void dp_app_reply_id(struct dp_app *c, uint16_t type, uint32_t correlation, uint64_t id)
 {
 	struct shr_msg *m = dp_app_tx(c);

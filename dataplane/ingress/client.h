@@ -52,6 +52,9 @@ void dp_app_destroy(struct dp_app *c);
 void dp_app_fail(struct dp_app *c, uint16_t type, uint32_t correlation, tn_status status, uint32_t detail);
 void dp_app_reply(struct dp_app *c, uint16_t type, uint32_t correlation); /* no body */
 void dp_app_reply_id(struct dp_app *c, uint16_t type, uint32_t correlation, uint64_t id);
+/* The client asks again to end what is ending already. The earlier request, if there was one (*answer_io != 0), is told
+ * BUSY; the end will answer this one. False: it ends as the answer to something else. */
+bool dp_app_asks_again(struct dp_app *c, const struct shr_msg *m, uint16_t *answer_io, uint32_t *correlation_io);
 /* Any message, built in dp_app_tx(). Takes its fds: they are closed once it is away (or nowhere). */
 void dp_app_send(struct dp_app *c, struct shr_msg *m);
 struct shr_msg *dp_app_tx(struct dp_app *c);

@@ -15,6 +15,7 @@
 #include "dataplane/libtent/object.h"
 
 #define LT_SOCKET_PATH_BYTES 108 /* sun_path */
+#define LT_EARLY_LOSSES 8
 
 struct tent_context {
 	/* constant after tent_open() */
@@ -46,6 +47,9 @@ struct tent_context {
 	struct tn_list objects[LT_KIND_CNT], graves[LT_KIND_CNT];
 	uint32_t grave_cnt[LT_KIND_CNT];
 	struct tn_list qps;
+	/* Of this attachment: losses of publications that their publishing thread has not seen yet; oldest overwritten. */
+	struct shr_msg_segment_lost early_losses[LT_EARLY_LOSSES];
+	uint32_t early_loss_cnt;  /* ever noted */
 
 	/* notices */
 	struct tn_list notes;
@@ -81,6 +85,8 @@ void lt_context_die(tent_context *ctx, tn_status status, const char *why);
 
 /* notify.c: a notice arrived. Lock held. False: the data plane broke the protocol. */
 bool lt_note_arrived(tent_context *ctx, const struct shr_msg *m);
+/* Puts a notice of our own into the inbox: segment `name` of this context is lost. Lock held. */
+void lt_note_lost(tent_context *ctx, const char *name, tn_status why);
 void lt_note_drop_all(tent_context *ctx);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "dataplane/libtent/call.h"
 #include "dataplane/libtent/context.h"
+#include "dataplane/libtent/segment.h"
 
 bool lt_keeper_dispatch(tent_context *ctx, struct shr_msg *m)
 {
@@ -17,6 +18,9 @@ bool lt_keeper_dispatch(tent_context *ctx, struct shr_msg *m)
 	switch (m->hdr.type) {
 	case SHR_MSG_NOTE:
 		return lt_note_arrived(ctx, m);
+	case SHR_MSG_SEGMENT_LOST:
+		lt_published_lost(ctx, m);
+		return true;
 	case SHR_MSG_SHUTDOWN: /* the hang-up that follows is what counts */
 		ctx->draining = true;
 		return true;

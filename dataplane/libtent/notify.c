@@ -2,6 +2,7 @@
  * Notices, both ways. Outgoing ones are requests of a queue pair whose payload is kept until they are terminal.
  * Incoming ones are kept by the keeper in a bounded inbox; the sender learned that the inbox took them, so they
  * survive a restart of the data plane here. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -91,6 +92,8 @@ tent_status tent_notify(tent_qp *qp, tent_segment *segment, uint32_t batch, cons
 
 struct kept_note {
 	struct tn_list link;
+	uint32_t kind;       /* tent_note_kind */
+	tn_status status;
 	uint32_t attachment; /* that it came by: only notices of the present one are acknowledged */
 	struct shr_msg_note head;
 	uint8_t payload[];
@@ -101,6 +104,14 @@ static void signal_inbox(const tent_context *ctx)
 	uint64_t one = 1;
 
 	(void)!write(ctx->note_fd, &one, sizeof one);
+}
+
+static void keep(tent_context *ctx, struct kept_note *note)
+{
+	tn_list_push_back(&ctx->notes, &note->link);
+	if (ctx->note_cnt++ == 0)
+		signal_inbox(ctx);
+	(void)pthread_cond_broadcast(&ctx->cond);
 }
 
 bool lt_note_arrived(tent_context *ctx, const struct shr_msg *m)
@@ -118,14 +129,26 @@ bool lt_note_arrived(tent_context *ctx, const struct shr_msg *m)
 		ctx->note_taken++;
 		return true;
 	}
+	note->kind = TENT_NOTE_DATA;
+	note->status = TN_OK;
 	note->attachment = ctx->attachment;
 	note->head = head;
 	memcpy(note->payload, (const uint8_t *)shr_msg_body_ro(m) + sizeof head, head.payload_len);
-	tn_list_push_back(&ctx->notes, &note->link);
-	if (ctx->note_cnt++ == 0)
-		signal_inbox(ctx);
-	(void)pthread_cond_broadcast(&ctx->cond);
+	keep(ctx, note);
 	return true;
+}
+
+/* Not counted against the inbox: there is one at most for each publication that the application made. */
+void lt_note_lost(tent_context *ctx, const char *name, tn_status why)
+{
+	struct kept_note *note = calloc(1, sizeof *note);
+
+	if (note == NULL)
+		return; /* tent_segment_published() still tells */
+	note->kind = TENT_NOTE_SEGMENT_LOST;
+	note->status = why;
+	(void)snprintf(note->head.segment, sizeof note->head.segment, "%s", name);
+	keep(ctx, note);
 }
 
 void lt_note_drop_all(tent_context *ctx)
@@ -165,10 +188,12 @@ static void take_note(tent_context *ctx, tent_note *out)
 	memcpy(out->from, note->head.from, sizeof out->from);
 	memcpy(out->segment, note->head.segment, sizeof out->segment);
 	out->seq = note->head.seq;
+	out->kind = note->kind;
+	out->status = (tent_status)note->status;
 	out->bytes = note->head.payload_len;
 	memcpy(out->payload, note->payload, note->head.payload_len);
 	TN_HOOK(lt_note_taken);
-	if (note->attachment == ctx->attachment)
+	if (note->kind == TENT_NOTE_DATA && note->attachment == ctx->attachment)
 		ctx->note_taken++;
 	free(note);
 	if (--ctx->note_cnt == 0 && ctx->state != TENT_STATE_DEAD)

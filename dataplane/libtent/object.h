@@ -23,8 +23,8 @@ struct lt_object {
 	uint32_t kind;          /* enum lt_kind; constant */
 	tn_a32 generation;      /* +1 when freed */
 	tn_a32 state;           /* enum lt_object_state; stored after id [L1] */
-	tn_a32 fail_status;     /* FAILED: tn_status that kept it from being restored */
-	tn_a64 id;              /* the data plane's handle; 0 unless LIVE (or CLOSING and still held there) */
+	tn_a32 fail_status;     /* FAILED: tn_status that kept it from being restored; LOST: that ended it */
+	tn_a64 id;              /* the data plane's handle; 0 unless LIVE (or CLOSING or LOST and still held there) */
 	/* coming back after a restart: keeper */
 	struct lt_waiter *inflight;
 	uint64_t retry_ns, backoff_ns;

@@ -141,7 +141,7 @@ static void void_everything(tent_context *ctx)
 			o->backoff_ns = RESTORE_BACKOFF_MIN_NS;
 			if (state == LT_OBJECT_LIVE || state == LT_OBJECT_FAILED)
 				lt_object_move(o, LT_OBJECT_RESTORING);
-			else if (state == LT_OBJECT_CLOSING)
+			else if (state == LT_OBJECT_CLOSING || state == LT_OBJECT_LOST)
 				tn_store_relaxed64(&o->id, 0);
 		}
 	}
@@ -203,6 +203,8 @@ static void settle_object(struct lt_object *o, tn_status status, uint64_t id)
 	if (status == TN_OK) {
 		tn_store_relaxed64(&o->id, id);
 		lt_object_move(o, LT_OBJECT_LIVE);
+	} else if (o->kind == LT_PUBLISHED) {
+		lt_published_lose((tent_published *)o, status);
 	} else {
 		tn_store_relaxed32(&o->fail_status, (uint32_t)status);
 		lt_object_move(o, LT_OBJECT_FAILED);
@@ -296,6 +298,7 @@ static void start_attachment(tent_context *ctx, const struct shr_msg_hello_reply
 	ctx->hello = *hello;
 	ctx->attachment++;
 	ctx->note_inflight = ctx->note_taken = 0;
+	memset(ctx->early_losses, 0, sizeof ctx->early_losses);
 }
 
 /* TN_OK: attached, or dead for good (the state tells). Anything else: try again. */

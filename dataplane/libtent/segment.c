@@ -137,6 +137,70 @@ static void use_memories(const tent_published *pub, bool use)
 		pub->buffers[i].memory->used_by += use ? 1 : UINT32_MAX; /* UINT32_MAX: minus one */
 }
 
+/* ---- the end of a publication that its publisher did not ask for ---- */
+
+void lt_published_lose(tent_published *pub, tn_status why)
+{
+	tn_store_relaxed32(&pub->obj.fail_status, (uint32_t)why);
+	lt_object_move(&pub->obj, LT_OBJECT_LOST);
+	lt_note_lost(pub->obj.ctx, pub->name, why);
+}
+
+void lt_published_lost(tent_context *ctx, const struct shr_msg *m)
+{
+	struct shr_msg_segment_lost lost;
+
+	memcpy(&lost, shr_msg_body_ro(m), sizeof lost);
+	tn_list_foreach(node, &ctx->objects[LT_PUBLISHED]) {
+		struct lt_object *o = tn_list_entry(node, struct lt_object, link);
+
+		if (tn_load_relaxed64(&o->id) != lost.id)
+			continue;
+		if (tn_load_relaxed32(&o->state) == LT_OBJECT_LIVE) /* else it is being given back */
+			lt_published_lose((tent_published *)o, (tn_status)lost.status);
+		return;
+	}
+	/* The answer to its PUBLISH came before, but the thread that waits for that has not run yet. */
+	ctx->early_losses[ctx->early_loss_cnt++ % LT_EARLY_LOSSES] = lost;
+}
+
+/* Lock held. */
+static void take_early_loss(tent_published *pub, uint64_t id)
+{
+	tent_context *ctx = pub->obj.ctx;
+
+	for (uint32_t i = 0; i < LT_EARLY_LOSSES; i++)
+		if (ctx->early_losses[i].id == id)
+			lt_published_lose(pub, (tn_status)ctx->early_losses[i].status);
+}
+
+tent_status tent_segment_published(const tent_published *pub)
+{
+	if (pub == NULL)
+		return lt_fail(TN_INVALID, "tent_segment_published: the handle is NULL");
+	tent_context *ctx = pub->obj.ctx;
+	tent_status s = lt_context_check(ctx, "tent_segment_published");
+	if (s != TENT_OK)
+		return s;
+	(void)pthread_mutex_lock(&ctx->lock);
+	enum lt_object_state state = (enum lt_object_state)tn_load_relaxed32(&pub->obj.state);
+	tn_status why = (tn_status)tn_load_relaxed32(&pub->obj.fail_status);
+	if (pub->obj.kind != LT_PUBLISHED || state == LT_OBJECT_GONE || state == LT_OBJECT_CLOSING)
+		s = lt_fail(TN_STALE, "tent_segment_published: no handle of a publication, or given back");
+	else if (state == LT_OBJECT_LOST)
+		s = lt_fail(why, "tent_segment_published: %s: %s", pub->name,
+			    why == TN_CANCELED ? "an operator withdrew it" :
+						 "it could not be published again after the data plane restarted");
+	else if (ctx->state == TENT_STATE_DEAD)
+		s = lt_context_fail_dead(ctx, "tent_segment_published");
+	else if (state == LT_OBJECT_RESTORING || ctx->state == TENT_STATE_RECOVERING)
+		s = TENT_PENDING;
+	(void)pthread_mutex_unlock(&ctx->lock);
+	return s;
+}
+
+/* ---- publish, the call ---- */
+
 /* Lock held. */
 static tent_status publish_locked(tent_published *pub)
 {
@@ -157,6 +221,7 @@ static tent_status publish_locked(tent_published *pub)
 	}
 	memcpy(&id, reply.body, sizeof id);
 	lt_object_enlist(&pub->obj, id);
+	take_early_loss(pub, id);
 	return TENT_OK;
 }
 

@@ -28,6 +28,10 @@ struct tent_segment {
  * then there is nothing to call. */
 tn_status lt_published_call(const tent_published *pub, uint64_t deadline_ns, struct lt_call *call_out);
 void lt_segment_open_call(const tent_segment *seg, uint64_t deadline_ns, struct lt_call *call_out);
+/* The publication is over without a word of ours: `why`. Its context gets a notice of that. Context lock held. */
+void lt_published_lose(tent_published *pub, tn_status why);
+/* Keeper: the data plane says that one is over. Context lock held. */
+void lt_published_lost(tent_context *ctx, const struct shr_msg *m);
 /* Keeps what a good OPEN reply says besides the id; returns the id. */
 uint64_t lt_segment_take_reply(tent_segment *seg, const struct lt_reply *reply);
 

@@ -19,16 +19,19 @@
 
 /* Memory, published segment, opened segment. */
 #define LT_OBJECT_STATES(X) \
-	X(GONE, free) X(LIVE, live) X(RESTORING, restoring) X(FAILED, failed) X(CLOSING, closing)
+	X(GONE, free) X(LIVE, live) X(RESTORING, restoring) X(FAILED, failed) X(LOST, lost) X(CLOSING, closing)
 #define LT_OBJECT_MOVES(X) \
 	X(GONE, LIVE, "the data plane gave it an id") \
 	X(LIVE, RESTORING, "that data plane is dead; requests that need it are held") \
 	X(RESTORING, LIVE, "the successor gave it an id") \
 	X(RESTORING, FAILED, "the successor refuses it, for good or for the recovery time; requests fail so") \
+	X(LIVE, LOST, "a publication that an operator withdrew; it is not published again") \
+	X(RESTORING, LOST, "a publication that the successor refuses; it is not published again") \
 	X(FAILED, RESTORING, "another data plane died: another try") \
 	X(LIVE, CLOSING, "the application gives it back") \
 	X(RESTORING, CLOSING, "the application gives it back") \
 	X(FAILED, CLOSING, "the application gives it back") \
+	X(LOST, CLOSING, "the application gives it back") \
 	X(CLOSING, LIVE, "refused: a published segment uses the memory") \
 	X(CLOSING, GONE, "given back")
 

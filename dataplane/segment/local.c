@@ -278,6 +278,9 @@ void dp_local_on_withdraw(struct dp_app *c, struct shr_msg *m)
 	const struct shr_msg_id *req = shr_msg_body_ro(m);
 	struct dp_local_segment *seg = dp_handles_get(&c->ctl->segments, req->id);
 
+	if (seg != NULL && seg->client == c && seg->state == DP_SEG_DELETING &&
+	    dp_app_asks_again(c, m, &seg->answer, &seg->correlation))
+		return;
 	if (seg == NULL || seg->client != c || seg->state != DP_SEG_LIVE) {
 		dp_app_fail(c, SHR_MSG_WITHDRAW, m->hdr.correlation, TN_STALE, 0);
 		return;
@@ -286,13 +289,26 @@ void dp_local_on_withdraw(struct dp_app *c, struct shr_msg *m)
 	segment_withdraw(seg, SHR_MSG_WITHDRAW);
 }
 
+/* Its publisher would go on as if it were there. */
+static void tell_lost(struct dp_app *c, tn_handle id)
+{
+	struct shr_msg *m = dp_app_tx(c);
+	struct shr_msg_segment_lost *lost = shr_msg_begin(m, SHR_MSG_SEGMENT_LOST, 0, sizeof *lost);
+
+	*lost = (struct shr_msg_segment_lost){ .id = id, .status = TN_CANCELED };
+	dp_app_send(c, m);
+}
+
 tn_status dp_local_withdraw_name(struct dp_control *ctl, const char *name)
 {
 	struct dp_local_segment *seg = dp_local_find(ctl, name);
 
 	if (seg == NULL)
 		return TN_NOT_FOUND;
+	struct dp_app *c = seg->client;
+	tn_handle id = seg->s->handle;
 	segment_withdraw(seg, 0);
+	tell_lost(c, id);
 	return TN_OK;
 }
 

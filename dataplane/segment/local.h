@@ -24,7 +24,7 @@ struct dp_local_segment {
 
 void dp_local_on_publish(struct dp_app *c, struct shr_msg *m);
 void dp_local_on_withdraw(struct dp_app *c, struct shr_msg *m);
-/* The operator's withdrawal (link): the client's handle is stale afterwards. NOT_FOUND. */
+/* The operator's withdrawal (link): the client is told, and its WITHDRAW waits for what still runs. NOT_FOUND. */
 tn_status dp_local_withdraw_name(struct dp_control *ctl, const char *name);
 /* A closing client: withdraw all it published, without answers. */
 void dp_local_abandon(struct dp_app *c);

@@ -371,8 +371,13 @@ struct dp_local_memory *dp_map_find(struct dp_app *c, tn_handle h)
 void dp_map_on_unregister(struct dp_app *c, struct shr_msg *m)
 {
 	const struct shr_msg_id *req = shr_msg_body_ro(m);
+	struct dp_local_memory *ending = dp_handles_get(&c->ctl->memories, req->id);
 	struct dp_local_memory *mem = dp_map_find(c, req->id);
+	uint16_t answer = SHR_MSG_MEM_UNREGISTER;
 
+	if (ending != NULL && ending->client == c && ending->state == DP_MEM_DELETING && ending->result == TN_OK &&
+	    dp_app_asks_again(c, m, &answer, &ending->correlation))
+		return;
 	if (mem == NULL || mem->segment_refs > 0) {
 		dp_app_fail(c, SHR_MSG_MEM_UNREGISTER, m->hdr.correlation, mem == NULL ? TN_STALE : TN_BUSY,
 		               mem == NULL ? 0 : mem->segment_refs);

@@ -297,6 +297,9 @@ void dp_remote_on_close(struct dp_app *c, struct shr_msg *m)
 	const struct shr_msg_id *req = shr_msg_body_ro(m);
 	struct dp_opened *o = dp_handles_get(&c->ctl->remotes, req->id);
 
+	if (o != NULL && o->client == c && o->state == DP_OPENED_DELETING &&
+	    dp_app_asks_again(c, m, &o->answer, &o->correlation))
+		return;
 	if (o == NULL || o->client != c || o->state != DP_OPENED_LIVE) {
 		dp_app_fail(c, SHR_MSG_CLOSE, m->hdr.correlation, TN_STALE, 0);
 		return;

@@ -69,6 +69,7 @@ static void traffic(void)
 	STRUCT(tent_transport);
 	STRUCT(tent_outcome);
 	STRUCT(tent_completion_kind);
+	STRUCT(tent_note_kind);
 	STRUCT(tent_completion);
 	FIELD(tent_completion, user_data);
 	FIELD(tent_completion, bytes);
@@ -88,6 +89,8 @@ static void traffic(void)
 	FIELD(tent_note, size);
 	FIELD(tent_note, seq);
 	FIELD(tent_note, bytes);
+	FIELD(tent_note, kind);
+	FIELD(tent_note, status);
 	FIELD(tent_note, from);
 	FIELD(tent_note, segment);
 	FIELD(tent_note, payload);
@@ -172,6 +175,8 @@ static void constants(void)
 	VALUE(TENT_COMPLETION_REQUEST);
 	VALUE(TENT_COMPLETION_NOTIFY);
 	VALUE(TENT_COMPLETION_RELEASE);
+	VALUE(TENT_NOTE_DATA);
+	VALUE(TENT_NOTE_SEGMENT_LOST);
 	VALUE(TENT_NOTE_MAX);
 }
 

@@ -176,8 +176,86 @@ static void losing_access_loses_the_handle(void)
 	close(a), close(c), close(fd);
 }
 
+/* The operator takes a segment away: its publisher is told, and its WITHDRAW waits for what still runs. */
+static void the_publisher_learns_of_the_operators_withdrawal(void)
+{
+	static struct bench b;
+	static struct shr_msg m;
+	struct shr_msg_segment_lost lost;
+	struct shr_msg_id id;
+	int a, fd = memfd_of(BYTES, true);
+
+	bench_start(&b, 1, NULL);
+	a = app_attach(&b);
+	uint64_t mem = app_register(&b, a, fd, BYTES, SHR_RIGHT_ALL);
+	CU_ASSERT_EQUAL(app_publish(&b, a, "kv", mem, BYTES, SHR_ACCESS_SAME_UID, &id.id), TN_OK);
+	CU_ASSERT_EQUAL(dp_local_withdraw_name(&b.ctl, "other"), TN_NOT_FOUND);
+	fake_hold(true);
+	CU_ASSERT_EQUAL(dp_local_withdraw_name(&b.ctl, "kv"), TN_OK);
+	CU_ASSERT_EQUAL(dp_local_withdraw_name(&b.ctl, "kv"), TN_NOT_FOUND);
+	CU_ASSERT_EQUAL_FATAL(app_recv(&b, a, &m), TN_OK);
+	CU_ASSERT_EQUAL(m.hdr.type, SHR_MSG_SEGMENT_LOST);
+	memcpy(&lost, shr_msg_body_ro(&m), sizeof lost);
+	CU_ASSERT_EQUAL(lost.id, id.id);
+	CU_ASSERT_EQUAL(lost.status, TN_CANCELED);
+	memcpy(shr_msg_begin(&m, SHR_MSG_WITHDRAW, 8, sizeof id), &id, sizeof id);
+	CU_ASSERT_EQUAL(shr_msg_send(a, &m), TN_OK);
+	bench_turns(&b, 5);
+	CU_ASSERT_EQUAL(shr_msg_recv(a, SHR_FROM_DATAPLANE, &m), TN_AGAIN);
+	fake_hold(false);
+	CU_ASSERT_EQUAL(app_recv(&b, a, &m), TN_OK);
+	CU_ASSERT_EQUAL(m.hdr.type, SHR_MSG_WITHDRAW | SHR_MSG_REPLY);
+	CU_ASSERT_EQUAL(m.hdr.correlation, 8);
+	bench_stop(&b);
+	close(a), close(fd);
+}
+
+/* Whoever gave up waiting for an end and asks again waits for the same end; "stale" would say that it is over. */
+static void an_end_is_asked_for_again(void)
+{
+	static struct bench b;
+	static struct shr_msg m;
+	struct shr_msg_qp_create create = { .sq_entries = 16, .note_slots = 16 };
+	struct shr_msg_qp_create_reply qp;
+	struct shr_msg_open_reply o;
+	int a, fd = memfd_of(BYTES, true);
+
+	bench_start(&b, 1, NULL);
+	a = app_attach(&b);
+	struct { uint16_t type; struct shr_msg_id id; } ends[4] = { { SHR_MSG_QP_DESTROY, { 0 } }, { SHR_MSG_CLOSE, { 0 } },
+		{ SHR_MSG_WITHDRAW, { 0 } }, { SHR_MSG_MEM_UNREGISTER, { 0 } } };
+	ends[3].id.id = app_register(&b, a, fd, BYTES, SHR_RIGHT_ALL);
+	CU_ASSERT_EQUAL(app_publish(&b, a, "kv", ends[3].id.id, BYTES, SHR_ACCESS_SAME_UID, &ends[2].id.id), TN_OK);
+	CU_ASSERT_EQUAL_FATAL(app_open(&b, a, "kv", &o), TN_OK);
+	ends[1].id.id = o.id;
+	CU_ASSERT_EQUAL_FATAL(app_call(&b, a, SHR_MSG_QP_CREATE, &create, sizeof create, -1, &m), TN_OK);
+	memcpy(&qp, shr_msg_body_ro(&m), sizeof qp);
+	shr_msg_close_fds(&m);
+	ends[0].id.id = qp.id;
+	for (size_t i = 0; i < TN_ARRAY_LEN(ends); i++) {
+		fake_hold(true);
+		for (uint32_t correlation = 20; correlation <= 21; correlation++) {
+			memcpy(shr_msg_begin(&m, ends[i].type, correlation, sizeof ends[i].id), &ends[i].id, sizeof ends[i].id);
+			CU_ASSERT_EQUAL(shr_msg_send(a, &m), TN_OK);
+		}
+		CU_ASSERT_EQUAL(app_recv(&b, a, &m), TN_OK);
+		CU_ASSERT_EQUAL(m.hdr.status, TN_BUSY);
+		CU_ASSERT_EQUAL(m.hdr.correlation, 20);
+		bench_turns(&b, 5);
+		CU_ASSERT_EQUAL(shr_msg_recv(a, SHR_FROM_DATAPLANE, &m), TN_AGAIN);
+		fake_hold(false);
+		CU_ASSERT_EQUAL(app_recv(&b, a, &m), TN_OK);
+		CU_ASSERT_EQUAL(m.hdr.status, TN_OK);
+		CU_ASSERT_EQUAL(m.hdr.correlation, 21);
+	}
+	bench_stop(&b);
+	close(a), close(fd);
+}
+
 TN_TEST_MAIN("segment", { "publish checks everything", publish_checks_everything },
              { "a segment is found only when all workers know it", a_segment_is_found_only_when_all_workers_know_it },
              { "access lists hold on this host", access_lists_hold_on_this_host },
              { "a republished name reaches old handles", a_republished_name_reaches_old_handles },
-             { "losing access loses the handle", losing_access_loses_the_handle })
+             { "losing access loses the handle", losing_access_loses_the_handle },
+             { "the publisher learns of the operator's withdrawal", the_publisher_learns_of_the_operators_withdrawal },
+             { "an end is asked for again", an_end_is_asked_for_again })

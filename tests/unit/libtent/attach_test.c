@@ -234,6 +234,7 @@ static int child_of(struct app *a)
 	bad += tent_segment_open(a->ctx, "far", &s) != TENT_FORKED;
 	bad += tent_segment_close(a->seg) != TENT_FORKED;
 	bad += tent_segment_withdraw(a->pub) != TENT_FORKED;
+	bad += tent_segment_published(a->pub) != TENT_FORKED;
 	bad += tent_qp_create(a->ctx, NULL, &q) != TENT_FORKED;
 	bad += strstr(tent_last_error(), "before fork") == NULL;
 	bad += tent_qp_destroy(a->qp) != TENT_FORKED;

@@ -32,6 +32,8 @@ static void a_notice_arrives_whole(void)
 		CU_ASSERT_EQUAL(c.user_data, 40 + i);
 		CU_ASSERT_EQUAL(tent_note_recv(a.ctx, &note, TN_NS_PER_S), TENT_OK);
 		CU_ASSERT_EQUAL(note.size, sizeof note);
+		CU_ASSERT_EQUAL(note.kind, TENT_NOTE_DATA);
+		CU_ASSERT_EQUAL(note.status, TENT_OK);
 		CU_ASSERT_EQUAL(note.bytes, sizes[i]);
 		CU_ASSERT_EQUAL(memcmp(note.payload, payload, sizes[i]), 0);
 		CU_ASSERT_STRING_EQUAL(note.segment, "far");

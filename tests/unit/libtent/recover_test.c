@@ -228,7 +228,7 @@ static void deadlines_hold_without_a_data_plane(void)
 	CU_ASSERT_EQUAL(c[0].outcome, TENT_OUTCOME_TIMEOUT);
 	CU_ASSERT_EQUAL(c[0].status, TENT_TIMEOUT);
 	uint64_t late_ns = tn_now_ns() - rq.deadline_ns;
-	CU_ASSERT_TRUE(late_ns < 100 * RIG_MS);
+	CU_ASSERT_TRUE(late_ns < 2 * TN_NS_PER_S); /* not the 5 s of the sleep */
 	tn_store_release32(&r.ctl->may_finish, UINT32_MAX);
 	rig_start(&r);
 	wait_reattached(&a, 1);
@@ -456,6 +456,79 @@ static void a_slow_publish_is_waited_for(void)
 	rig_down(&r);
 }
 
+static void expect_lost(struct app *a, tent_status why)
+{
+	tent_note note = TENT_NOTE_INIT;
+
+	CU_ASSERT_EQUAL(tent_note_recv(a->ctx, &note, 5 * TN_NS_PER_S), TENT_OK);
+	CU_ASSERT_EQUAL(note.kind, TENT_NOTE_SEGMENT_LOST);
+	CU_ASSERT_EQUAL(note.status, why);
+	CU_ASSERT_STRING_EQUAL(note.segment, "far");
+	CU_ASSERT_STRING_EQUAL(note.from, "");
+	CU_ASSERT_EQUAL(note.bytes, 0);
+	CU_ASSERT_EQUAL(tent_segment_published(a->pub), why);
+	CU_ASSERT_EQUAL(tent_note_recv(a->ctx, &note, 0), TENT_AGAIN);
+}
+
+/* What an operator took away does not come back by itself; its publisher may bring it back. */
+static void a_withdrawn_segment_stays_withdrawn(void)
+{
+	struct rig r;
+	struct app a;
+
+	up(&r, &a);
+	CU_ASSERT_EQUAL(tent_segment_published(a.pub), TENT_OK);
+	rig_set(&r, &r.ctl->lose_segments, 1);
+	expect_lost(&a, TENT_CANCELED);
+	CU_ASSERT_PTR_NOT_NULL(strstr(tent_last_error(), "an operator withdrew it"));
+	rig_kill(&r);
+	rig_start(&r);
+	wait_reattached(&a, 1);
+	(void)poll(NULL, 0, 50);
+	CU_ASSERT_EQUAL(tn_load_acquire32(&r.ctl->publishes_seen), 1);
+	CU_ASSERT_EQUAL(tent_segment_published(a.pub), TENT_CANCELED);
+	CU_ASSERT_EQUAL(tent_segment_withdraw(a.pub), TENT_OK);
+	CU_ASSERT_EQUAL(tent_segment_published(a.pub), TENT_STALE);
+	CU_ASSERT_EQUAL(tent_segment_published(NULL), TENT_INVALID);
+	/* Behind the answer, perhaps before its publisher has seen that. */
+	tent_buffer b = { .memory = a.far };
+	for (int i = 0; i < 20; i++) {
+		tn_store_release32(&r.ctl->lose_at_once, 1);
+		CU_ASSERT_EQUAL(tent_segment_publish(a.ctx, "far", &b, 1, NULL, &a.pub), TENT_OK);
+		expect_lost(&a, TENT_CANCELED);
+		CU_ASSERT_EQUAL(tent_segment_withdraw(a.pub), TENT_OK);
+	}
+	CU_ASSERT_EQUAL(tent_segment_publish(a.ctx, "far", &b, 1, NULL, &a.pub), TENT_OK);
+	CU_ASSERT_EQUAL(tent_segment_published(a.pub), TENT_OK);
+	CU_ASSERT_EQUAL(tent_segment_withdraw(a.pub), TENT_OK);
+	CU_ASSERT_EQUAL(tent_memory_free(a.far), TENT_OK);
+	app_down(&a);
+	rig_down(&r);
+}
+
+/* The successor refuses it: the publisher is told, once, and nobody publishes behind its back later. */
+static void a_segment_that_is_refused_is_lost(void)
+{
+	struct rig r;
+	struct app a;
+
+	up(&r, &a);
+	rig_kill(&r);
+	tn_store_release32(&r.ctl->refuse_publish, (uint32_t)TENT_EXISTS);
+	rig_start(&r);
+	expect_lost(&a, TENT_EXISTS);
+	CU_ASSERT_PTR_NOT_NULL(strstr(tent_last_error(), "could not be published again"));
+	tn_store_release32(&r.ctl->refuse_publish, 0);
+	rig_kill(&r);
+	rig_start(&r);
+	wait_reattached(&a, 2);
+	(void)poll(NULL, 0, 50);
+	CU_ASSERT_EQUAL(tn_load_acquire32(&r.ctl->publishes_seen), 2);
+	CU_ASSERT_EQUAL(tent_segment_withdraw(a.pub), TENT_OK);
+	app_down(&a);
+	rig_down(&r);
+}
+
 static void what_does_not_come_back_fails_alone(void)
 {
 	struct rig r;
@@ -639,6 +712,8 @@ TN_TEST_MAIN("libtent recover",
 	{ "a batch whose notice may have gone is not replayed", a_batch_whose_notice_may_have_gone_is_not_replayed },
 	{ "an open is repeated until the segment is back", an_open_is_repeated_until_the_segment_is_back },
 	{ "a slow publish is waited for", a_slow_publish_is_waited_for },
+	{ "a withdrawn segment stays withdrawn", a_withdrawn_segment_stays_withdrawn },
+	{ "a segment that is refused is lost", a_segment_that_is_refused_is_lost },
 	{ "what does not come back fails alone", what_does_not_come_back_fails_alone },
 	{ "control calls wait for the successor", control_calls_wait_for_the_successor },
 	{ "closing meets the successor", closing_meets_the_successor },

@@ -143,6 +143,16 @@ static void on_register(struct client *c, const struct shr_msg_hdr *h, const str
 	refuse(c, h, s != TN_OK ? s : TN_LIMIT);
 }
 
+static void lose(struct client *c, struct segment *g)
+{
+	struct shr_msg_segment_lost lost = { .id = g->id, .status = TN_CANCELED };
+
+	memcpy(shr_msg_begin(&msg, SHR_MSG_SEGMENT_LOST, 0, sizeof lost), &lost, sizeof lost);
+	(void)!shr_msg_send(c->sock, &msg);
+	g->id = 0;
+	count(&ctl->segments, -1);
+}
+
 static void on_publish(struct client *c, const struct shr_msg_hdr *h)
 {
 	struct shr_publish_view v;
@@ -173,6 +183,10 @@ static void on_publish(struct client *c, const struct shr_msg_hdr *h)
 			g->unanswered = *h;
 		else
 			answer_id(c, h, g->id);
+		if (tn_load_acquire32(&ctl->lose_at_once) != 0) {
+			count(&ctl->lose_at_once, -1);
+			lose(c, g);
+		}
 		return;
 	}
 	refuse(c, h, s != TN_OK ? s : TN_LIMIT);
@@ -363,6 +377,12 @@ static void obey(struct client *c)
 	}
 	if (tn_load_acquire32(&ctl->hold_publish) == 0)
 		answer_held_publishes(c);
+	if (tn_load_acquire32(&ctl->lose_segments) != 0) {
+		for (int i = 0; i < OBJECTS; i++)
+			if (c->segments[i].id != 0)
+				lose(c, &c->segments[i]);
+		tn_store_release32(&ctl->lose_segments, 0);
+	}
 	if (drop_clients)
 		drop_client(c);
 }

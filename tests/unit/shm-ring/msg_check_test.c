@@ -59,7 +59,7 @@ static void headers(void)
 	m.hdr.status = 0;
 	for (m.len = 0; m.len < sizeof m.hdr; m.len++)
 		BAD(0, APP);
-	static const uint16_t unknown[] = { 0, 12, 100, SHR_MSG_EVENT | 3, SHR_MSG_NOTE_ACK | SHR_MSG_REPLY, 0xffff };
+	static const uint16_t unknown[] = { 0, 12, 100, SHR_MSG_EVENT | 4, SHR_MSG_NOTE_ACK | SHR_MSG_REPLY, 0xffff };
 	for (size_t i = 0; i < TN_ARRAY_LEN(unknown); i++) {
 		(void)shr_msg_begin(&m, unknown[i], 1, 0);
 		BAD(0, APP);
@@ -193,6 +193,21 @@ static void notes(void)
 	CU_ASSERT_EQUAL(shr_msg_note_bytes(SHR_NOTE_BYTES + 1), 0);
 }
 
+static void losses(void)
+{
+	struct shr_msg_segment_lost *l = shr_msg_begin(&m, SHR_MSG_SEGMENT_LOST, 0, sizeof *l);
+
+	*l = (struct shr_msg_segment_lost){ .id = 5, .status = TN_CANCELED };
+	GOOD(0, DP);
+	BAD(0, APP);
+	l->reserved = 1;
+	BAD(0, DP);
+	*l = (struct shr_msg_segment_lost){ .id = 5, .status = TN_OK };
+	BAD(0, DP);
+	*l = (struct shr_msg_segment_lost){ .id = 0, .status = TN_CANCELED };
+	BAD(0, DP);
+}
+
 TN_TEST_MAIN("shm-ring/msg_check",
 	{ "exact size, descriptors and direction of each type", sizes_and_directions },
 	{ "headers", headers },
@@ -200,4 +215,5 @@ TN_TEST_MAIN("shm-ring/msg_check",
 	{ "strings end inside their field", strings_end },
 	{ "registration and acknowledgement", registration },
 	{ "PUBLISH arrays match their counts", publish_arrays },
-	{ "NOTE payload matches its length", notes })
+	{ "NOTE payload matches its length", notes },
+	{ "SEGMENT_LOST names what and why", losses })

@@ -284,6 +284,7 @@ tent_status tent_notify(tent_qp *qp, tent_segment *segment, uint32_t batch, cons
 	} else {
 		snprintf(note.segment, sizeof note.segment, "%s", segment->pub->name);
 		snprintf(note.from, sizeof note.from, "%s", "somebody");
+		note.kind = TENT_NOTE_DATA;
 		note.bytes = bytes;
 		memcpy(note.payload, payload, bytes);
 		if (fake.on_note != NULL)

@@ -160,6 +160,11 @@ typedef struct tent_access {
  * EXISTS when the name is taken on this host. */
 TENT_API tent_status tent_segment_publish(tent_context *ctx, const char *name, const tent_buffer *buffers, size_t count,
                                           const tent_access *access, tent_published **pub_out);
+/* Is it still published? OK; PENDING: the data plane restarted, and it is being published again. Else it is lost for good,
+ * and a notice of kind SEGMENT_LOST came: CANCELED: an operator withdrew it; another status: the restarted data plane
+ * refused it (EXISTS: somebody took the name). Give the handle back, then publish anew if you want. STALE: given back
+ * already. Status of a dead context. Any thread, never blocks. */
+TENT_API tent_status tent_segment_published(const tent_published *pub);
 /* Withdraw: new requests of peers are refused as STALE, running ones are waited for. */
 TENT_API tent_status tent_segment_withdraw(tent_published *pub);
 
@@ -290,18 +295,26 @@ TENT_API const char *tent_transport_name(tent_transport t);
 TENT_API tent_status tent_notify(tent_qp *qp, tent_segment *segment, uint32_t batch, const void *payload, size_t bytes,
                                  uint64_t user_data, uint64_t deadline_ns);
 
+typedef uint32_t tent_note_kind;
+enum tent_note_kind_value {
+	TENT_NOTE_DATA = 1,        /* somebody sent it with tent_notify() */
+	TENT_NOTE_SEGMENT_LOST = 2 /* from this library: `segment` is not published any more; see tent_segment_published() */
+};
+
 typedef struct tent_note {
 	size_t size;
-	uint64_t seq;     /* given by this host's data plane: strictly increasing over all senders, also across its restarts;
-	                   * gaps are possible, repeats are not */
+	uint64_t seq;     /* DATA: given by this host's data plane, strictly increasing over all senders, also across its
+	                   * restarts; gaps are possible, repeats are not. Else 0 */
 	size_t bytes;     /* of payload */
+	tent_note_kind kind;
+	tent_status status; /* SEGMENT_LOST: why, as tent_segment_published() says; DATA: OK */
 	char from[64];    /* peer name; "" = this host */
 	char segment[64]; /* the name it was sent to */
 	uint8_t payload[TENT_NOTE_MAX];
 } tent_note;
-#define TENT_NOTE_INIT { sizeof(tent_note), 0, 0, "", "", { 0 } }
+#define TENT_NOTE_INIT { sizeof(tent_note), 0, 0, 0, 0, "", "", { 0 } }
 
-/* Take the next notice sent to one of this context's segments. AGAIN when there is none after timeout_ns (0 = now).
+/* Take the next notice sent to one of this context's segments, or about one. AGAIN when there is none after timeout_ns (0 = now).
  * INVALID: note_inout->size is that of no version; set it before each call. */
 TENT_API tent_status tent_note_recv(tent_context *ctx, tent_note *note_inout, uint64_t timeout_ns);
 /* Readable while notices wait. Owned by the context. */
