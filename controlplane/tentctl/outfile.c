@@ -116,18 +116,40 @@ tn_status tctl_outfile_write(struct tctl_outfile *f, uint64_t offset, const void
 	return TN_OK;
 }
 
+/* 0, or errno. A file system that knows no fsync (EINVAL) gives what it can. */
+static int sync_fd(int fd)
+{
+	return fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
+}
+
+/* The new name, too. A directory that we may not read cannot be synced; that is no failure of ours. */
+static int sync_dir(const struct tctl_outfile *f)
+{
+	char dir[PATH_MAX];
+	const char *slash = strrchr(f->path, '/');
+	(void)snprintf(dir, sizeof dir, "%.*s", slash != NULL ? (int)(slash - f->path + 1) : 1, slash != NULL ? f->path : ".");
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	int e = sync_fd(fd);
+	(void)close(fd);
+	return e;
+}
+
 tn_status tctl_outfile_commit(struct tctl_outfile *f, char *err, size_t err_bytes)
 {
-	int fd = f->fd, e = 0;
+	int fd = f->fd, e = sync_fd(fd); /* else a crash may leave the new name on no content */
 	f->fd = -1;
-	if (close(fd) != 0)
+	if (close(fd) != 0 && e == 0)
 		e = errno; /* some file systems tell of failed writes only here */
 	if (e == 0 && rename(f->temp, f->path) != 0)
 		e = errno;
-	if (e == 0)
-		return TN_OK;
-	(void)unlink(f->temp);
-	return say(err, err_bytes, f->path, "cannot be put in place", e);
+	if (e != 0) {
+		(void)unlink(f->temp);
+		return say(err, err_bytes, f->path, "cannot be put in place", e);
+	}
+	e = sync_dir(f);
+	return e == 0 ? TN_OK : say(err, err_bytes, f->path, "is in place, but a crash may undo that", e);
 }
 
 void tctl_outfile_abandon(struct tctl_outfile *f)

@@ -30,7 +30,8 @@ tn_status tctl_outfile_open(struct tctl_outfile *f, const char *path, uint64_t b
 tn_status tctl_outfile_check(const char *path, char *err, size_t err_bytes);
 tn_status tctl_outfile_write(struct tctl_outfile *f, uint64_t offset, const void *bytes, size_t n, char *err,
 			     size_t err_bytes);
-/* Puts it in place. On failure the temporary file is gone too. */
+/* Puts it in place, content and name safe from a crash of the host. On failure the temporary file is gone too; only if the
+ * name alone could not be made safe, the file is in place. */
 tn_status tctl_outfile_commit(struct tctl_outfile *f, char *err, size_t err_bytes);
 /* Removes the temporary file; harmless after commit and on a struct whose fd is -1. */
 void tctl_outfile_abandon(struct tctl_outfile *f);

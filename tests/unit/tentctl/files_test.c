@@ -2,7 +2,9 @@
  * Files that are read and written, keys, and the exit codes of the verbs that need no daemon. */
 #include "tests/unit/tentctl/run.h"
 
+#include <errno.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "controlplane/tentctl/infile.h"
 #include "controlplane/tentctl/outfile.h"
@@ -39,6 +41,52 @@ static void whole_or_not_at_all(void)
 	CU_ASSERT_EQUAL(fread(text, 1, sizeof text, f), 5);
 	CU_ASSERT_STRING_EQUAL(text, "hello");
 	fclose(f);
+}
+
+/* What was synced since the last look, in order; instead of the C library's. */
+static struct { char kinds[8]; unsigned cnt; int fail; bool in_place; } synced;
+int fsync(int fd)
+{
+	struct stat st;
+	bool dir = fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
+	if (synced.cnt < sizeof synced.kinds - 1)
+		synced.kinds[synced.cnt++] = dir ? 'd' : 'f';
+	if (dir)
+		synced.in_place = access("safe", F_OK) == 0;
+	if (synced.fail != 0 && !dir) {
+		errno = synced.fail;
+		return -1;
+	}
+	return (int)syscall(SYS_fsync, fd);
+}
+
+/* Content, then name, then the name's directory: a crash leaves the old file or the new one. */
+static void a_crash_leaves_one_of_both(void)
+{
+	memset(&synced, 0, sizeof synced);
+	CU_ASSERT_EQUAL_FATAL(tctl_outfile_open(&out, "safe", 5, err, sizeof err), TN_OK);
+	CU_ASSERT_EQUAL(tctl_outfile_write(&out, 0, "hello", 5, err, sizeof err), TN_OK);
+	CU_ASSERT_EQUAL(synced.cnt, 0);
+	CU_ASSERT_EQUAL(tctl_outfile_commit(&out, err, sizeof err), TN_OK);
+	CU_ASSERT_STRING_EQUAL(synced.kinds, "fd");
+	CU_ASSERT_TRUE(synced.in_place);
+	/* the disk fails: nothing takes the place of what is there */
+	unsigned before = files_here();
+	synced.fail = EIO;
+	CU_ASSERT_EQUAL_FATAL(tctl_outfile_open(&out, "safe", 3, err, sizeof err), TN_OK);
+	CU_ASSERT_EQUAL(tctl_outfile_write(&out, 0, "bad", 3, err, sizeof err), TN_OK);
+	CU_ASSERT_NOT_EQUAL(tctl_outfile_commit(&out, err, sizeof err), TN_OK);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err, "cannot be put in place"));
+	CU_ASSERT_EQUAL(files_here(), before);
+	struct stat st;
+	CU_ASSERT_EQUAL(stat("safe", &st), 0);
+	CU_ASSERT_EQUAL(st.st_size, 5);
+	/* a file system that knows no fsync */
+	synced.fail = EINVAL;
+	CU_ASSERT_EQUAL_FATAL(tctl_outfile_open(&out, "safe", 0, err, sizeof err), TN_OK);
+	CU_ASSERT_EQUAL(tctl_outfile_commit(&out, err, sizeof err), TN_OK);
+	synced.fail = 0;
+	CU_ASSERT_EQUAL(unlink("safe"), 0);
 }
 
 static void places_that_are_refused(void)
@@ -221,6 +269,7 @@ static void keygen(void)
 
 TN_TEST_MAIN("tentctl files",
 	{ "an output file appears whole or not at all", whole_or_not_at_all },
+	{ "a crash leaves the old file or the new one", a_crash_leaves_one_of_both },
 	{ "places that cannot be written are refused before any transfer", places_that_are_refused },
 	{ "a link is followed, not replaced", links_stay_links },
 	{ "a replaced file hands on its permissions", permissions_are_kept },
