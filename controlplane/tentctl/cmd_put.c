@@ -108,14 +108,13 @@ static bool announce(struct put *u, const struct tctl_put_notice *n)
 	return false;
 }
 
-static bool judge(struct put *u)
+static bool judge(struct put *u, enum tctl_put_result result)
 {
 	struct tctl_pump *p = &u->p;
-	switch (u->trailer.put_result) {
-	case TCTL_PUT_DONE:
+	switch (result) {
+	case TCTL_PUT_DONE: /* against the hash that our notice carried; the trailer's may be of a later put */
 		u->sum.verified = "publisher";
-		return memcmp(u->trailer.sha256, u->sum.sha256, TCTL_SHA256_BYTES) == 0 ||
-		       tctl_pump_fail(p, TN_INVALID, "%s: the far side has another hash than this file", p->ref);
+		return true;
 	case TCTL_PUT_READ_ONLY:
 		return tctl_pump_fail(p, TN_PERMISSION, "%s is published read-only (--writable is missing there)",
 				      p->ref);
@@ -149,14 +148,13 @@ static bool verify_there(struct put *u)
 		if (tctl_remote_trailer(p, &u->trailer) != TN_OK)
 			return tctl_pump_fail(p, TN_STALE, "%s: the publisher is gone before it verified the content",
 					      p->ref);
-		if (u->trailer.put_nonce == n.nonce && u->trailer.content != TCTL_CONTENT_HASHING)
-			return judge(u);
+		const struct tctl_verdict *v = tctl_trailer_verdict(&u->trailer, n.nonce);
+		if (v != NULL && v->result != TCTL_PUT_NONE)
+			return judge(u, v->result);
 		if (tn_now_ns() >= deadline_ns)
 			return tctl_pump_fail(p, TN_TIMEOUT,
 					      "%s: written, but the publisher did not verify it in time (%s)", p->ref,
-					      u->trailer.put_nonce == n.nonce
-						  ? "it is still hashing"
-						  : "another put ended after this one, or the publisher hangs");
+					      v != NULL ? "it is still hashing" : "it did not look at it");
 		tctl_stop_sleep(-1, pause_ns);
 		pause_ns = TN_MIN(pause_ns * 2, 20 * TN_NS_PER_MS);
 	}

@@ -75,17 +75,6 @@ int tctl_publication_open(struct tctl_publication *pub, struct tctl *t, uint64_t
 	return TCTL_OK;
 }
 
-/* Hash [0, bytes) of the room into `out`. False: interrupted, or libcrypto failed. */
-static bool hash_content(const struct tctl_publication *pub, uint64_t bytes, uint8_t out[static TCTL_SHA256_BYTES])
-{
-	struct tctl_sha256 *sha = tctl_sha256_new();
-	if (sha == NULL)
-		return false;
-	for (uint64_t at = 0; at < bytes && !tctl_stopped(); at += PIECE_BYTES)
-		tctl_sha256_add(sha, pub->data + at, (size_t)TN_MIN((uint64_t)PIECE_BYTES, bytes - at));
-	return tctl_sha256_end(sha, out) && !tctl_stopped();
-}
-
 static tn_status read_file(struct tctl_publication *pub, struct tctl_infile *in, struct tctl_sha256 *sha, char *err,
 			   size_t err_bytes)
 {
@@ -149,44 +138,65 @@ int tctl_publication_publish(struct tctl_publication *pub, const struct tctl_tex
 
 /* ---- puts ---- */
 
-static enum tctl_put_result write_output(const struct tctl_publication *pub)
-{
+/* --output, while a put is verified. */
+struct output {
+	struct tctl_outfile file; /* fd -1: there is none */
+	tn_status status;         /* why it cannot be written */
 	char err[512];
-	struct tctl_outfile f;
-	uint64_t bytes = pub->trailer.content_bytes;
-	tn_status s = tctl_outfile_open(&f, pub->output, bytes, err, sizeof err);
-	for (uint64_t at = 0; s == TN_OK && at < bytes; at += PIECE_BYTES) {
+};
+
+static void output_open(struct output *o, const char *path, uint64_t bytes)
+{
+	o->file.fd = -1;
+	o->status = path != NULL ? tctl_outfile_open(&o->file, path, bytes, o->err, sizeof o->err) : TN_OK;
+}
+
+/* Hash [0, bytes) of the room into `out`, and write it. Others may write into the room at any time, so each piece is
+ * copied first: what the file holds is what was hashed. False: interrupted, no memory, or libcrypto failed. */
+static bool hash_content(const struct tctl_publication *pub, uint64_t bytes, struct output *o,
+			 uint8_t out[static TCTL_SHA256_BYTES])
+{
+	struct tctl_sha256 *sha = tctl_sha256_new();
+	uint8_t *piece = malloc(PIECE_BYTES);
+	bool good = sha != NULL && piece != NULL;
+	for (uint64_t at = 0; good && at < bytes && !tctl_stopped(); at += PIECE_BYTES) {
 		size_t n = (size_t)TN_MIN((uint64_t)PIECE_BYTES, bytes - at);
-		s = tctl_stopped() ? TN_CANCELED : tctl_outfile_write(&f, at, pub->data + at, n, err, sizeof err);
+		memcpy(piece, pub->data + at, n);
+		tctl_sha256_add(sha, piece, n);
+		if (o->file.fd >= 0 && o->status == TN_OK)
+			o->status = tctl_outfile_write(&o->file, at, piece, n, o->err, sizeof o->err);
 	}
-	if (s == TN_OK)
-		s = tctl_outfile_commit(&f, err, sizeof err);
-	tctl_outfile_abandon(&f);
-	if (s != TN_OK && s != TN_CANCELED)
-		(void)tctl_fail(pub->t, s, "%s", err);
-	return s == TN_OK ? TCTL_PUT_DONE : TCTL_PUT_OUTPUT;
+	free(piece);
+	if (!good) {
+		tctl_sha256_free(sha);
+		return false;
+	}
+	return tctl_sha256_end(sha, out) && !tctl_stopped();
 }
 
 /* What the notice says, checked and done; the trailer's content state is settled afterwards. */
 static enum tctl_put_result take_put(struct tctl_publication *pub, const struct tctl_put_notice *n)
 {
 	struct tctl_trailer *tr = &pub->trailer;
+	struct output o;
 	if (!pub->writable)
 		return TCTL_PUT_READ_ONLY;
 	if (n->content_bytes > tr->capacity)
 		return TCTL_PUT_TOO_BIG;
 	tr->content = TCTL_CONTENT_HASHING;
-	tr->put_nonce = n->nonce;
-	tr->put_result = TCTL_PUT_NONE;
+	tctl_trailer_judge(tr, n->nonce, TCTL_PUT_NONE);
 	write_trailer(pub);
 	tr->content_bytes = n->content_bytes;
-	if (!hash_content(pub, n->content_bytes, tr->sha256) || memcmp(tr->sha256, n->sha256, sizeof n->sha256) != 0) {
-		tr->content = TCTL_CONTENT_DAMAGED;
-		return TCTL_PUT_MISMATCH;
-	}
-	enum tctl_put_result result = pub->output != NULL ? write_output(pub) : TCTL_PUT_DONE;
-	tr->content = TCTL_CONTENT_READY;
-	return result;
+	output_open(&o, pub->output, n->content_bytes);
+	bool same = hash_content(pub, n->content_bytes, &o, tr->sha256) &&
+		    memcmp(tr->sha256, n->sha256, sizeof n->sha256) == 0;
+	if (same && o.file.fd >= 0 && o.status == TN_OK)
+		o.status = tctl_outfile_commit(&o.file, o.err, sizeof o.err);
+	tctl_outfile_abandon(&o.file);
+	tr->content = same ? TCTL_CONTENT_READY : TCTL_CONTENT_DAMAGED;
+	if (same && o.status != TN_OK)
+		(void)tctl_fail(pub->t, o.status, "%s", o.err);
+	return !same ? TCTL_PUT_MISMATCH : o.status != TN_OK ? TCTL_PUT_OUTPUT : TCTL_PUT_DONE;
 }
 
 static const char *const result_names[TCTL_PUT_CNT] = {
@@ -194,11 +204,12 @@ static const char *const result_names[TCTL_PUT_CNT] = {
 	[TCTL_PUT_TOO_BIG] = "too_big", [TCTL_PUT_MISMATCH] = "mismatch", [TCTL_PUT_OUTPUT] = "output_failed",
 };
 
-static void report_put(const struct tctl_publication *pub, const char *from, const struct tctl_put_notice *n)
+static void report_put(const struct tctl_publication *pub, const char *from, const struct tctl_put_notice *n,
+		       enum tctl_put_result verdict)
 {
 	char hex[TCTL_SHA256_HEX];
-	const char *result = result_names[pub->trailer.put_result];
-	bool written = pub->output != NULL && pub->trailer.put_result == TCTL_PUT_DONE;
+	const char *result = result_names[verdict];
+	bool written = pub->output != NULL && verdict == TCTL_PUT_DONE;
 	tctl_sha256_hex(pub->trailer.sha256, hex);
 	if (pub->t->json) {
 		json_t *j = json_object();
@@ -226,10 +237,9 @@ bool tctl_publication_on_note(struct tctl_publication *pub, const tent_note *not
 	enum tctl_put_result result = take_put(pub, &n);
 	if (tctl_stopped() && result != TCTL_PUT_DONE)
 		return true; /* it is ending: the sender sees the segment go, not a verdict that was broken off */
-	pub->trailer.put_nonce = n.nonce;
-	pub->trailer.put_result = result;
+	tctl_trailer_judge(&pub->trailer, n.nonce, result);
 	write_trailer(pub);
-	report_put(pub, note->from, &n);
+	report_put(pub, note->from, &n, result);
 	return true;
 }
 

@@ -13,7 +13,7 @@ static const uint8_t notice_magic[8] = { 'T', 'E', 'N', 'T', 'P', 'U', 'T', '1' 
 /* Offsets in the page; everything is little-endian. */
 enum {
 	AT_VERSION = 8, AT_CONTENT = 12, AT_CAPACITY = 16, AT_CONTENT_BYTES = 24, AT_SEQUENCE = 32, AT_SHA256 = 40,
-	AT_PUT_NONCE = 72, AT_PUT_RESULT = 80, AT_SEAL = 128,
+	AT_VERDICTS = 72, VERDICT_BYTES = 16, AT_SEAL = TCTL_TRAILER_SEAL_OFF,
 };
 
 static void put_le(uint8_t *p, uint64_t v, unsigned bytes)
@@ -58,8 +58,11 @@ void tctl_trailer_encode(const struct tctl_trailer *t, uint8_t page[static TCTL_
 	put_le(page + AT_CONTENT_BYTES, t->content_bytes, 8);
 	put_le(page + AT_SEQUENCE, t->sequence, 8);
 	memcpy(page + AT_SHA256, t->sha256, sizeof t->sha256);
-	put_le(page + AT_PUT_NONCE, t->put_nonce, 8);
-	put_le(page + AT_PUT_RESULT, t->put_result, 4);
+	for (unsigned i = 0; i < TCTL_VERDICTS; i++) {
+		uint8_t *at = page + AT_VERDICTS + i * VERDICT_BYTES;
+		put_le(at, t->verdicts[i].nonce, 8);
+		put_le(at + 8, t->verdicts[i].result, 4);
+	}
 	/* cannot fail once the process has hashed anything; a wrong seal reads as "changing" and never as good */
 	(void)tctl_sha256_of(page, AT_SEAL, page + AT_SEAL);
 }
@@ -75,8 +78,7 @@ tn_status tctl_trailer_decode(const uint8_t page[static TCTL_TRAILER_BYTES], uin
 {
 	uint8_t seal[TCTL_SHA256_BYTES];
 	struct tctl_trailer t;
-	uint64_t version = get_le(page + AT_VERSION, 4), content = get_le(page + AT_CONTENT, 4),
-		 result = get_le(page + AT_PUT_RESULT, 4);
+	uint64_t version = get_le(page + AT_VERSION, 4), content = get_le(page + AT_CONTENT, 4);
 	if (memcmp(page, page_magic, sizeof page_magic) != 0)
 		return TN_NOT_FOUND;
 	if (version != TCTL_TRAILER_VERSION) {
@@ -95,7 +97,6 @@ tn_status tctl_trailer_decode(const uint8_t page[static TCTL_TRAILER_BYTES], uin
 	t.capacity = get_le(page + AT_CAPACITY, 8);
 	t.content_bytes = get_le(page + AT_CONTENT_BYTES, 8);
 	t.sequence = get_le(page + AT_SEQUENCE, 8);
-	t.put_nonce = get_le(page + AT_PUT_NONCE, 8);
 	memcpy(t.sha256, page + AT_SHA256, sizeof t.sha256);
 	if (t.capacity > TCTL_CAPACITY_MAX || tctl_trailer_segment_bytes(t.capacity) != segment_bytes)
 		return refuse(err, TN_INVALID, "capacity", t.capacity);
@@ -103,12 +104,35 @@ tn_status tctl_trailer_decode(const uint8_t page[static TCTL_TRAILER_BYTES], uin
 		return refuse(err, TN_INVALID, "content length", t.content_bytes);
 	if (content >= TCTL_CONTENT_CNT)
 		return refuse(err, TN_INVALID, "state", content);
-	if (result >= TCTL_PUT_CNT)
-		return refuse(err, TN_INVALID, "put result", result);
+	for (unsigned i = 0; i < TCTL_VERDICTS; i++) {
+		const uint8_t *at = page + AT_VERDICTS + i * VERDICT_BYTES;
+		uint64_t result = get_le(at + 8, 4);
+		if (result >= TCTL_PUT_CNT)
+			return refuse(err, TN_INVALID, "put result", result);
+		t.verdicts[i] = (struct tctl_verdict){ get_le(at, 8), (enum tctl_put_result)result };
+	}
 	t.content = (enum tctl_content)content;
-	t.put_result = (enum tctl_put_result)result;
 	*out = t;
 	return TN_OK;
+}
+
+/* ---- verdicts ---- */
+
+const struct tctl_verdict *tctl_trailer_verdict(const struct tctl_trailer *t, uint64_t nonce)
+{
+	for (unsigned i = 0; i < TCTL_VERDICTS; i++)
+		if (t->verdicts[i].nonce == nonce)
+			return &t->verdicts[i];
+	return NULL;
+}
+
+void tctl_trailer_judge(struct tctl_trailer *t, uint64_t nonce, enum tctl_put_result result)
+{
+	const struct tctl_verdict *known = tctl_trailer_verdict(t, nonce);
+	size_t place = known != NULL ? (size_t)(known - t->verdicts) : 0;
+	if (known == NULL)
+		memmove(t->verdicts + 1, t->verdicts, sizeof t->verdicts - sizeof t->verdicts[0]);
+	t->verdicts[place] = (struct tctl_verdict){ nonce, result };
 }
 
 /* ---- notice: magic, nonce, content bytes, 8 zero bytes, SHA-256 ---- */

@@ -12,7 +12,9 @@
 #include "controlplane/tentctl/sha256.h"
 
 #define TCTL_TRAILER_BYTES 4096u
-#define TCTL_TRAILER_VERSION 1u
+#define TCTL_TRAILER_VERSION 2u
+#define TCTL_TRAILER_SEAL_OFF 256u /* of the hash over all bytes before it */
+#define TCTL_VERDICTS 8u
 #define TCTL_PUT_NOTICE_BYTES 64u
 /* Largest capacity of a file segment: 1 TiB. */
 #define TCTL_CAPACITY_MAX (UINT64_C(1) << 40)
@@ -24,8 +26,8 @@ enum tctl_content { /* what the data are */
 	TCTL_CONTENT_DAMAGED = 3, /* the last put did not arrive as its sender hashed it */
 	TCTL_CONTENT_CNT
 };
-enum tctl_put_result { /* how the put ended that put_nonce names */
-	TCTL_PUT_NONE = 0,
+enum tctl_put_result { /* how a put ended */
+	TCTL_PUT_NONE = 0,      /* the publisher is verifying it */
 	TCTL_PUT_DONE = 1,      /* arrived and verified (and written to --output) */
 	TCTL_PUT_READ_ONLY = 2,
 	TCTL_PUT_TOO_BIG = 3,
@@ -34,14 +36,18 @@ enum tctl_put_result { /* how the put ended that put_nonce names */
 	TCTL_PUT_CNT
 };
 
+struct tctl_verdict {
+	uint64_t nonce;          /* of the put; 0 = none */
+	enum tctl_put_result result;
+};
+
 struct tctl_trailer {
 	enum tctl_content content;
 	uint64_t capacity;       /* bytes of room */
 	uint64_t content_bytes;  /* <= capacity */
 	uint64_t sequence;       /* +1 with every change of this page */
 	uint8_t sha256[TCTL_SHA256_BYTES];
-	uint64_t put_nonce;      /* of the last put that the publisher saw; 0 = none */
-	enum tctl_put_result put_result;
+	struct tctl_verdict verdicts[TCTL_VERDICTS]; /* of the last puts that the publisher saw, newest first */
 };
 
 /* Bytes of a segment with that capacity: the room in whole pages, then the trailer; 0 when above TCTL_CAPACITY_MAX. */
@@ -55,6 +61,11 @@ void tctl_trailer_encode(const struct tctl_trailer *t, uint8_t page[static TCTL_
  * NOT_FOUND. */
 tn_status tctl_trailer_decode(const uint8_t page[static TCTL_TRAILER_BYTES], uint64_t segment_bytes,
 			      struct tctl_trailer *out, char err[static TN_ERR_TEXT]);
+
+/* The verdict of the put with this nonce changes, or it is the newest and the oldest is forgotten. */
+void tctl_trailer_judge(struct tctl_trailer *t, uint64_t nonce, enum tctl_put_result result);
+/* NULL: the publisher has not seen that put, or has forgotten it. */
+const struct tctl_verdict *tctl_trailer_verdict(const struct tctl_trailer *t, uint64_t nonce);
 
 struct tctl_put_notice {
 	uint64_t nonce;          /* random, not 0 */

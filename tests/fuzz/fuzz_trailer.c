@@ -15,17 +15,20 @@ static void trailer(const uint8_t *data, size_t len, bool seal, uint64_t segment
 	struct tctl_trailer t, again;
 	memcpy(page, data, TN_MIN(len, sizeof page));
 	if (seal)
-		tn_assert(tctl_sha256_of(page, 128, page + 128));
+		tn_assert(tctl_sha256_of(page, TCTL_TRAILER_SEAL_OFF, page + TCTL_TRAILER_SEAL_OFF));
 	tn_status s = tctl_trailer_decode(page, segment_bytes, &t, err);
 	if (s != TN_OK) {
 		tn_assert(s == TN_NOT_FOUND || err[0] != '\0');
 		return;
 	}
 	tn_assert(t.content_bytes <= t.capacity && t.capacity <= segment_bytes - TCTL_TRAILER_BYTES);
-	tn_assert(t.content < TCTL_CONTENT_CNT && t.put_result < TCTL_PUT_CNT);
+	tn_assert(t.content < TCTL_CONTENT_CNT);
 	tctl_trailer_encode(&t, page);
 	tn_assert(tctl_trailer_decode(page, segment_bytes, &again, err) == TN_OK);
-	tn_assert(again.capacity == t.capacity && again.sequence == t.sequence && again.put_nonce == t.put_nonce);
+	tn_assert(again.capacity == t.capacity && again.sequence == t.sequence);
+	for (unsigned i = 0; i < TCTL_VERDICTS; i++)
+		tn_assert(t.verdicts[i].result < TCTL_PUT_CNT && again.verdicts[i].nonce == t.verdicts[i].nonce &&
+			  again.verdicts[i].result == t.verdicts[i].result);
 }
 
 static void notice(const uint8_t *data, size_t len)

@@ -35,8 +35,8 @@ static void sha256_vectors(void)
 }
 
 static const struct tctl_trailer good = { .content = TCTL_CONTENT_READY, .capacity = 10000, .content_bytes = 9999,
-					  .sequence = UINT64_MAX, .sha256 = { 1, 2, 3 }, .put_nonce = 77,
-					  .put_result = TCTL_PUT_DONE };
+					  .sequence = UINT64_MAX, .sha256 = { 1, 2, 3 },
+					  .verdicts = { { 77, TCTL_PUT_DONE }, { 76, TCTL_PUT_MISMATCH } } };
 enum { SEGMENT_BYTES = 12288 + 4096 };
 
 static void trailer_round_trip(void)
@@ -50,8 +50,10 @@ static void trailer_round_trip(void)
 	CU_ASSERT_EQUAL(t.capacity, good.capacity);
 	CU_ASSERT_EQUAL(t.content_bytes, good.content_bytes);
 	CU_ASSERT_EQUAL(t.sequence, good.sequence);
-	CU_ASSERT_EQUAL(t.put_nonce, good.put_nonce);
-	CU_ASSERT_EQUAL(t.put_result, good.put_result);
+	for (unsigned i = 0; i < TCTL_VERDICTS; i++) {
+		CU_ASSERT_EQUAL(t.verdicts[i].nonce, good.verdicts[i].nonce);
+		CU_ASSERT_EQUAL(t.verdicts[i].result, good.verdicts[i].result);
+	}
 	CU_ASSERT_EQUAL(memcmp(t.sha256, good.sha256, sizeof t.sha256), 0);
 }
 
@@ -60,7 +62,7 @@ static void trailer_torn(void)
 	uint8_t page[TCTL_TRAILER_BYTES];
 	char err[TN_ERR_TEXT];
 	struct tctl_trailer t;
-	for (unsigned i = 0; i < 160; i++) {
+	for (unsigned i = 0; i < TCTL_TRAILER_SEAL_OFF + TCTL_SHA256_BYTES; i++) {
 		tctl_trailer_encode(&good, page);
 		page[i] ^= 0x40;
 		tn_status want = i < 8 ? TN_NOT_FOUND : i < 12 ? TN_UNSUPPORTED : TN_AGAIN;
@@ -82,13 +84,28 @@ static tn_status forged(unsigned at, uint64_t value, unsigned bytes, uint64_t se
 	tctl_trailer_encode(&good, page);
 	for (unsigned i = 0; i < bytes; i++)
 		page[at + i] = (uint8_t)(value >> (8 * i));
-	if (!tctl_sha256_of(page, 128, page + 128))
+	if (!tctl_sha256_of(page, TCTL_TRAILER_SEAL_OFF, page + TCTL_TRAILER_SEAL_OFF))
 		abort();
 	tn_status s = tctl_trailer_decode(page, segment_bytes, &t, err);
 	if (s != TN_OK)
 		CU_ASSERT_EQUAL(memcmp(&t, &good, sizeof t), 0); /* untouched */
 	CU_ASSERT_TRUE(s == TN_OK || err[0] != '\0');
 	return s;
+}
+
+/* The last eight are known, whatever order they end in. */
+static void verdicts_are_remembered(void)
+{
+	struct tctl_trailer t = good;
+	for (uint64_t nonce = 100; nonce < 100 + TCTL_VERDICTS + 1; nonce++)
+		tctl_trailer_judge(&t, nonce, TCTL_PUT_NONE);
+	CU_ASSERT_PTR_NULL(tctl_trailer_verdict(&t, 77));
+	CU_ASSERT_PTR_NULL(tctl_trailer_verdict(&t, 100));
+	CU_ASSERT_EQUAL(t.verdicts[0].nonce, 100 + TCTL_VERDICTS);
+	tctl_trailer_judge(&t, 101, TCTL_PUT_MISMATCH);
+	CU_ASSERT_EQUAL_FATAL(t.verdicts[TCTL_VERDICTS - 1].nonce, 101);
+	CU_ASSERT_EQUAL(tctl_trailer_verdict(&t, 101)->result, TCTL_PUT_MISMATCH);
+	CU_ASSERT_EQUAL(tctl_trailer_verdict(&t, 102)->result, TCTL_PUT_NONE);
 }
 
 static void trailer_hostile(void)
@@ -105,7 +122,10 @@ static void trailer_hostile(void)
 	CU_ASSERT_EQUAL(forged(24, 10000, 8, SEGMENT_BYTES), TN_OK);
 	CU_ASSERT_EQUAL(forged(24, 10001, 8, SEGMENT_BYTES), TN_INVALID);
 	CU_ASSERT_EQUAL(forged(24, UINT64_MAX, 8, SEGMENT_BYTES), TN_INVALID);
-	CU_ASSERT_EQUAL(forged(80, TCTL_PUT_CNT, 4, SEGMENT_BYTES), TN_INVALID);
+	for (unsigned i = 0; i < TCTL_VERDICTS; i++) {
+		CU_ASSERT_EQUAL(forged(80 + 16 * i, TCTL_PUT_CNT, 4, SEGMENT_BYTES), TN_INVALID);
+		CU_ASSERT_EQUAL(forged(80 + 16 * i, TCTL_PUT_CNT - 1, 4, SEGMENT_BYTES), TN_OK);
+	}
 	CU_ASSERT_EQUAL(forged(32, 0, 8, SEGMENT_BYTES + 4096), TN_INVALID);
 }
 
@@ -152,6 +172,7 @@ TN_TEST_MAIN("tentctl codec",
 	{ "SHA-256 of the published vectors", sha256_vectors },
 	{ "a trailer comes back as it was", trailer_round_trip },
 	{ "a trailer that is half another is noticed", trailer_torn },
+	{ "the verdicts of the last puts are remembered", verdicts_are_remembered },
 	{ "a sealed trailer with hostile values is refused", trailer_hostile },
 	{ "sizes and places", sizes },
 	{ "notices, whole and cut", notices })

@@ -3,6 +3,7 @@
 #include "tests/unit/tentctl/run.h"
 
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "controlplane/tentctl/publication.h"
 #include "controlplane/tentctl/pump.h"
@@ -233,6 +234,56 @@ static void damage_is_found(void)
 	stop();
 }
 
+/* Another put ends behind ours, before we look: what we learn is our own verdict, and at once. */
+static void another_put(const tent_note *note)
+{
+	struct tctl_put_notice other = { .nonce = 4711, .content_bytes = 3 };
+	tent_note theirs = *note;
+	on_note(note);
+	tctl_put_notice_encode(&other, theirs.payload);
+	on_note(&theirs);
+}
+
+static void spoil_and_another_put(const tent_note *note)
+{
+	pub.data[7] ^= 1;
+	another_put(note);
+}
+
+static void each_of_two_puts_learns_its_verdict(void)
+{
+	serve(sizeof pattern, NULL);
+	make_file(5000);
+	fake.on_note = another_put;
+	CU_ASSERT_EQUAL(run("put", "in", "room", NULL), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "verified on the far side"));
+	fake.on_note = spoil_and_another_put;
+	CU_ASSERT_EQUAL(run("put", "in", "room", NULL), 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.err, "computes another hash"));
+	stop();
+}
+
+/* Somebody changes the room just when its content goes into the file. Instead of the C library's. */
+static bool change_while_writing;
+ssize_t pwrite(int fd, const void *bytes, size_t n, off_t offset)
+{
+	if (change_while_writing)
+		pub.data[offset] ^= 1;
+	return syscall(SYS_pwrite64, fd, bytes, n, offset);
+}
+
+static void the_output_is_what_was_hashed(void)
+{
+	serve(sizeof pattern, "written3");
+	make_file(sizeof pattern);
+	change_while_writing = true;
+	CU_ASSERT_EQUAL(run("put", "in", "room", NULL), 0);
+	change_while_writing = false;
+	CU_ASSERT_TRUE(same_file("written3", sizeof pattern));
+	CU_ASSERT_NOT_EQUAL(pub.data[0], pattern[0]);
+	stop();
+}
+
 static void change_first(unsigned number)
 {
 	if (number == 2)
@@ -278,7 +329,7 @@ static void wrong_trailers(void)
 	page[8] = 9;
 	CU_ASSERT_EQUAL(run("-j", "put", "in", "room", NULL), 1);
 	CU_ASSERT_TRUE(run_json_is("error", "unsupported"));
-	page[8] = 1;
+	page[8] = TCTL_TRAILER_VERSION;
 	page[40] ^= 1; /* as if it never stopped changing */
 	CU_ASSERT_EQUAL(run("get", "room", "out4", NULL), 1);
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.err, "being rewritten, or damaged"));
@@ -319,6 +370,8 @@ TN_TEST_MAIN("tentctl transfers",
 	{ "a segment that went away is told from a slow one", a_segment_that_went_away_is_named },
 	{ "a publisher that allows no writing says so", read_only_is_refused },
 	{ "damage between the two hashes is found", damage_is_found },
+	{ "each of two puts at once learns its own verdict", each_of_two_puts_learns_its_verdict },
+	{ "the output file is what was hashed", the_output_is_what_was_hashed },
 	{ "get notices content and trailer that change under it", get_notices_changes },
 	{ "trailers of a newer version, and torn ones", wrong_trailers },
 	{ "segments that are no file segments", segments_without_a_trailer },
