@@ -31,6 +31,7 @@
 #define LEASE_WAIT_NS (2 * TN_NS_PER_S) /* for a predecessor that is being killed */
 #define EVENT_MARK "controlplane.events"
 #define TICK_MS 50 /* events reach the log, and a dead data plane reaches /ready, within this */
+#define LOOK_NS (5 * TN_NS_PER_MS) /* between two looks at the lease, however often the loop turns */
 
 struct daemon {
 	const struct tn_daemon_args *args;
@@ -225,13 +226,14 @@ static bool engine_lives(const struct daemon *d)
 	return info.pid == 0 || tn_id128_is_zero(&l->session) || tn_id128_eq(&info.session, &l->session);
 }
 
-/* In every turn only if it would matter now: somebody whom we believe dead has attached. */
+/* Nearly every turn, for the end of the link's connection wakes the loop at once; and in any case when it matters: somebody
+ * whom we believe dead has attached. */
 static bool engine_alive(struct daemon *d)
 {
 	uint64_t now = tn_now_ns();
 	if (now >= d->engine_look_ns || (!d->engine_alive && d->node->link.attached)) {
 		d->engine_alive = engine_lives(d);
-		d->engine_look_ns = now + TICK_MS * TN_NS_PER_MS;
+		d->engine_look_ns = now + LOOK_NS;
 	}
 	return d->engine_alive;
 }
