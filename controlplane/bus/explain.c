@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * `explain`: how requests to a peer or a segment would go. The control plane says what it knows - the peer's key and
- * ticket, what is cached of the segment, and whether the peer's control plane answers right now (one probe) - and puts
- * the data plane's part beside it (link method of the same name). No secret is told. */
+ * ticket, what is cached of the segment, whether the peer's control plane answers right now and has a data plane (one
+ * hello that tells nothing) - and puts the data plane's part beside it (link method of the same name). No secret is told. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +24,7 @@ struct explain {
 	tn_status probe;
 	uint64_t probe_rtt_ns;
 	char probe_detail[240];
+	char trouble[CP_TROUBLE_TEXT]; /* of the peer's data plane, as its control plane says; "": none */
 };
 
 static const char *const ticket_names[] = {
@@ -44,6 +45,8 @@ static json_t *peer_json(const struct cp_node *node, const struct explain *e)
 	tn_json_put_bool(j, "answers", e->probe == TN_OK);
 	if (e->probe == TN_OK) {
 		tn_json_put_u64(j, "rtt_us", e->probe_rtt_ns / TN_NS_PER_US);
+		if (e->trouble[0] != '\0')
+			tn_json_put_str(j, "data_plane_trouble", e->trouble);
 	} else {
 		tn_json_put_str(j, "error", tn_status_name(e->probe));
 		tn_json_put_str(j, "detail", e->probe_detail);
@@ -153,7 +156,9 @@ static void ask_data_plane(struct cp_node *node, struct explain *e)
 static void on_probed(struct cp_node *node, void *ctx, tn_status status, const char *detail, const json_t *body)
 {
 	struct explain *e = ctx;
-	(void)body;
+	const char *trouble = json_string_value(json_object_get(body, "data_plane_trouble"));
+	if (trouble != NULL)
+		snprintf(e->trouble, sizeof e->trouble, "%s", trouble);
 	e->probe = status;
 	e->probe_rtt_ns = node->now_ns - e->probe_start_ns;
 	snprintf(e->probe_detail, sizeof e->probe_detail, "%s",
@@ -163,14 +168,11 @@ static void on_probed(struct cp_node *node, void *ctx, tn_status status, const c
 
 static void probe(struct cp_node *node, struct explain *e)
 {
-	json_t *body = json_object();
-	tn_json_put_u64(body, "nonce", tn_rand_u64(&node->rand) >> 1);
 	e->probe_start_ns = node->now_ns;
 	cp_exchange_call(node->exchange,
 			 &(struct cp_call_opts){ .target = e->peer->index,
-						 .type = "probe",
-						 .method = TN_RPC_METHOD_PROBE,
-						 .body = body,
+						 .type = "hello",
+						 .method = TN_RPC_METHOD_HELLO,
 						 .attempts = 1,
 						 .deadline_ns = TN_MIN(e->deadline_ns, node->now_ns + PROBE_NS),
 						 .done = on_probed,

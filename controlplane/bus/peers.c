@@ -97,12 +97,9 @@ static void on_states(struct cp_node *node, void *ctx, tn_status status, const c
 	free(ctx);
 }
 
-/* Which page; or the one peer that is named. */
 static tn_status listing_read(struct cp_node *node, const struct cp_request *rq, struct listing *l, char err[static TN_ERR_TEXT])
 {
 	struct tn_json_in in;
-	struct cp_peer *p;
-	char name[TN_NAME_MAX];
 	uint32_t count = LIST_MAX;
 	*l = (struct listing){ .to = rq->to };
 	tn_json_in_init(&in, rq->body);
@@ -110,14 +107,6 @@ static tn_status listing_read(struct cp_node *node, const struct cp_request *rq,
 		tn_json_u32(&in, "first", 0, UINT32_MAX, &l->first);
 	if (tn_json_has(&in, "count"))
 		tn_json_u32(&in, "count", 1, LIST_MAX, &count);
-	if (tn_json_has(&in, "peer") && tn_json_name(&in, "peer", name) == TN_OK) {
-		if ((p = cp_node_peer_by_name(node, name)) == NULL) {
-			snprintf(err, TN_ERR_TEXT, "no peer \"%s\" in the config", name);
-			return TN_PEER_UNKNOWN;
-		}
-		l->first = p->index;
-		count = 1;
-	}
 	l->first = TN_MIN(l->first, node->peer_cnt);
 	l->end = l->first + TN_MIN(count, node->peer_cnt - l->first);
 	snprintf(err, TN_ERR_TEXT, "%s", in.err);

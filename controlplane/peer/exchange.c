@@ -4,6 +4,7 @@
  * at one point, when the attempt ends, so attempts = calls + retries always holds. */
 #include "controlplane/peer/exchange.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,7 @@ struct cp_exchange {
 	struct cp_call *calls;
 	uint32_t outstanding, to_link, max;
 	uint64_t next_id;
+	char text[TN_NAME_MAX + 64]; /* of silence() */
 	uint64_t next_ns; /* nothing is due before: a bound that a tick makes exact */
 };
 
@@ -123,9 +125,12 @@ static void call_end(struct cp_exchange *x, struct cp_call *c, tn_status status,
 }
 
 /* Why there is no answer. */
-static const char *silence(const struct cp_exchange *x, const struct cp_call *c)
+static const char *silence(struct cp_exchange *x, const struct cp_call *c)
 {
-	return counted(c) ? cp_contact_text(&x->node->peers[c->opts.target]) : "the data plane did not answer in time";
+	if (counted(c))
+		return cp_contact_text(&x->node->peers[c->opts.target]);
+	snprintf(x->text, sizeof x->text, "the data plane of host %s did not answer in time", x->node->name);
+	return x->text;
 }
 
 static tn_status silence_status(const struct cp_exchange *x, const struct cp_call *c)

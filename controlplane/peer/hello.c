@@ -128,6 +128,10 @@ void cp_hello_heard(struct cp_node *node, const struct cp_request *rq)
 	}
 	json_t *b = who_we_are(node, p);
 	tn_json_put_bool(b, "data_plane", node->link.attached);
+	if (!node->link.attached) {
+		char text[CP_TROUBLE_TEXT];
+		tn_json_put_str(b, "data_plane_trouble", cp_node_link_trouble(node, text));
+	}
 	json_object_set_new(b, "endpoints", node->link.endpoints != NULL ? json_incref(node->link.endpoints) : json_array());
 	tn_json_put_u64(b, "frame_bytes", node->link.frame_bytes);
 	cp_node_reply(node, &rq->to, TN_OK, NULL, b);

@@ -34,21 +34,6 @@ static const json_t *used(const json_t *dp)
 
 /* ---- the conclusion ---- */
 
-/* What stops a peer that has no lanes yet; "" when nothing is known to. */
-static const char *obstacle(const json_t *peer, char *out, size_t cap)
-{
-	out[0] = '\0';
-	if (peer == NULL)
-		return out;
-	if (!yes(peer, "answers"))
-		snprintf(out, cap, "the control plane of %s does not answer: %s", tctl_text(peer, "name"),
-			 tctl_text(peer, "detail"));
-	else if (is(peer, "ticket", "failed"))
-		snprintf(out, cap, "%s gave no ticket: %s (%s)", tctl_text(peer, "name"),
-			 tctl_text(peer, "ticket_error"), tctl_text(peer, "ticket_detail"));
-	return out;
-}
-
 static const char *segment_obstacle(const json_t *a, char *out, size_t cap)
 {
 	const json_t *s = json_object_get(a, "segment_state");
@@ -65,7 +50,7 @@ static void print_conclusion(const json_t *a)
 	const json_t *dp = json_object_get(a, "data_plane"), *t = used(dp), *peer = json_object_get(a, "peer");
 	char stop[400], gone[400];
 	bool ready = t != NULL && is(t, "why", "ready");
-	obstacle(peer, stop, sizeof stop);
+	tctl_peer_obstacle(peer, stop, sizeof stop); /* what stops one that has no lanes yet */
 	segment_obstacle(a, gone, sizeof gone);
 	enum tctl_style style = ready && gone[0] == '\0' ? TCTL_GOOD : t != NULL && stop[0] == '\0' && gone[0] == '\0' ?
 								    TCTL_WARN : TCTL_BAD;

@@ -69,36 +69,32 @@ static void remember(struct tctl_pump *p, tn_status s, const char *text)
 
 /* ---- open ---- */
 
-/* What the control plane knows of a peer that does not answer is more than the status of an open; "" when nothing. */
-static void peer_trouble(struct tctl_pump *p, tn_status s, char *out, size_t cap)
+/* Somebody does not answer: who that is. */
+static bool is_silence(tn_status s)
 {
-	char name[TN_NAME_MAX], err[256];
-	const char *slash = strchr(p->ref, '/');
-	json_t *answer = NULL, *peer;
-	size_t i;
-	out[0] = '\0';
-	if (slash == NULL || (s != TN_PEER_DOWN && s != TN_PEER_DENIED && s != TN_TIMEOUT) ||
-	    tctl_query(p->t, "peer_list", NULL, &answer, err, sizeof err) != TN_OK)
-		return;
-	snprintf(name, sizeof name, "%.*s", (int)TN_MIN(slash - p->ref, TN_NAME_MAX - 1), p->ref);
-	json_array_foreach(json_object_get(answer, "peers"), i, peer) {
-		const char *n = json_string_value(json_object_get(peer, "name")),
-			   *detail = json_string_value(json_object_get(peer, "detail"));
-		if (n != NULL && detail != NULL && strcmp(n, name) == 0) {
-			snprintf(out, cap, "%s", detail);
-			tctl_clean(out);
-		}
-	}
-	json_decref(answer);
+	return s == TN_PEER_DOWN || s == TN_PEER_DENIED || s == TN_TIMEOUT || s == TN_DATAPLANE_DOWN;
 }
 
 static bool open_failed(struct tctl_pump *p, tn_status s)
 {
-	char why[400];
-	peer_trouble(p, s, why, sizeof why);
+	char why[500] = "";
+	if (is_silence(s))
+		tctl_trouble(p->t, p->ref, why, sizeof why);
 	if (why[0] == '\0')
 		return tctl_pump_fail(p, s, "%s", tent_last_error());
 	return tctl_pump_fail(p, s, "%s: %s", p->ref, why);
+}
+
+static int attach_failed(struct tctl_pump *p, tn_status s)
+{
+	char why[500] = "";
+	if (s == TN_TIMEOUT)
+		tctl_trouble(p->t, NULL, why, sizeof why);
+	if (why[0] == '\0')
+		tctl_pump_fail(p, s, "%s", tent_last_error());
+	else
+		tctl_pump_fail(p, s, "cannot attach: %s", why);
+	return TCTL_FAILED;
 }
 
 /* Open the segment, waiting for daemons and peers that may still come, until the deadline. */
@@ -141,10 +137,8 @@ int tctl_pump_open(struct tctl_pump *p, struct tctl *t, const struct tctl_pump_c
 	tent_status s = tent_open(&opt, &p->ctx);
 	if (s == TENT_OK)
 		s = tent_qp_create(p->ctx, &qp_opt, &p->qp);
-	if (s != TENT_OK) {
-		tctl_pump_fail(p, (tn_status)s, "%s", tent_last_error());
-		return TCTL_FAILED;
-	}
+	if (s != TENT_OK)
+		return attach_failed(p, (tn_status)s);
 	if (!open_segment(p, tn_deadline_after(tn_now_ns(), t->timeout_ns), &p->seg))
 		return TCTL_FAILED;
 	p->segment_bytes = tent_segment_bytes(p->seg);
@@ -344,6 +338,24 @@ static void look_for_segment(struct tctl_pump *p, uint64_t now_ns)
 		remember(p, (tn_status)s, tent_last_error());
 }
 
+/* Once while it goes on; and at its end (false). */
+static bool complain(struct tctl_pump *p, uint64_t still_ns, bool over, uint32_t state)
+{
+	char who[500] = "";
+	const char *why = p->last_error[0] != '\0' ? p->last_error : state == TENT_STATE_RECOVERING ?
+			  "the data plane of this host is away" : "the far side does not answer";
+	if (p->last_status == TN_OK || is_silence(p->last_status))
+		tctl_trouble(p->t, p->ref, who, sizeof who);
+	if (who[0] != '\0')
+		why = who;
+	p->complained = true;
+	if (over)
+		return tctl_pump_fail(p, p->last_status != TN_OK ? p->last_status : TN_TIMEOUT,
+				      "%s: nothing moved for %s: %s", p->ref, tctl_time_text(still_ns), why);
+	fprintf(stderr, "tentctl: nothing moved for %s, still trying: %s\n", tctl_time_text(still_ns), why);
+	return true;
+}
+
 /* Nothing moved for too long, although something should. */
 static bool check_stall(struct tctl_pump *p, uint64_t now_ns)
 {
@@ -362,16 +374,8 @@ static bool check_stall(struct tctl_pump *p, uint64_t now_ns)
 		return tctl_pump_fail(p, TN_DATAPLANE_DOWN, "the data plane of this host did not come back");
 	if (info.state == TENT_STATE_ATTACHED)
 		look_for_segment(p, now_ns);
-	const char *why = p->last_error[0] != '\0' ? p->last_error : info.state == TENT_STATE_RECOVERING ?
-			  "the data plane of this host is away" : "the far side does not answer";
 	uint64_t most_ns = is_gone(p->last_status) ? TN_MIN(p->cfg.stall_ns, GONE_STALL_NS) : p->cfg.stall_ns;
-	if (still_ns >= most_ns)
-		return tctl_pump_fail(p, p->last_status != TN_OK ? p->last_status : TN_TIMEOUT,
-				      "%s: nothing moved for %s: %s", p->ref, tctl_time_text(still_ns), why);
-	if (!p->complained)
-		fprintf(stderr, "tentctl: nothing moved for %s, still trying: %s\n", tctl_time_text(still_ns), why);
-	p->complained = true;
-	return true;
+	return still_ns < most_ns && p->complained ? true : complain(p, still_ns, still_ns >= most_ns, info.state);
 }
 
 bool tctl_pump_step(struct tctl_pump *p, uint64_t sleep_ns)

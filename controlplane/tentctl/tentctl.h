@@ -89,6 +89,13 @@ tn_status tctl_query(struct tctl *t, const char *type, json_t *body, json_t **bo
 /* The same with the failure printed: TCTL_OK or TCTL_FAILED. */
 int tctl_ask(struct tctl *t, const char *type, json_t *body, json_t **body_out);
 
+/* ---- trouble.c ---- */
+/* Which daemon of which host does not answer, as far as the control plane here knows, and what to do; "" when it knows of
+ * nothing. `ref`: the segment it is about; NULL: only this host is. Blocks for some seconds at most. Prints nothing. */
+void tctl_trouble(struct tctl *t, const char *ref, char *out, size_t cap);
+/* The same of the `peer` part of an answer to `explain`, in a line without advice; returns out. */
+const char *tctl_peer_obstacle(const json_t *peer, char *out, size_t cap);
+
 /* ---- pages.c ---- */
 /* Entries [first, first + count) of the list `key` that the control plane gives in pages as answers to `type`: appended to
  * `all`; how many there are in *total_out. A failure is printed: TCTL_OK or TCTL_FAILED. */

@@ -36,16 +36,55 @@ def stopped():
         assert "the data plane of host a does not answer: silent for" in r.stdout, r.stdout + r.stderr
         # asked from the other host
         r = w.b.tentctl("get", "--stall", "2s", "a/kv", os.path.join(w.dir, "back"))
-        assert r.returncode == 1 and "a/kv: the peer does not answer" in r.stderr, r.stderr
+        assert r.returncode == 1 and "a/kv: the data plane of host a does not answer: silent for" in r.stderr, r.stderr
+        assert "Start or restart tent-dataplane on host a; tentctl doctor there says more" in r.stderr, r.stderr
         r = w.b.tentctl("explain", "a/kv")
         assert "the data plane of host a does not answer: silent for" in r.stdout, r.stdout + r.stderr
         # and an application beside it
         r = w.a.tentctl("--timeout", "1s", "get", "kv", os.path.join(w.dir, "back"))
-        assert r.returncode == 1 and "attach.sock: the deadline passed" in r.stderr, r.stderr
+        assert r.returncode == 1 and "the data plane of host a does not answer: silent for" in r.stderr, r.stderr
+        assert "Start or restart tent-dataplane on this host" in r.stderr, r.stderr
         dp.signal(signal.SIGCONT)
         w.a.wait_ready()
         assert w.a.tentctl("get", "b/nosuch", "x").returncode == 1
         assert "detail" not in json.loads(w.a.http("/ready")[1])
+
+
+def who_is_away():
+    """A get that comes to nothing says which daemon of which host is away, also when the segment was used before."""
+    def get(stall="2s"):
+        r = w.b.tentctl("--timeout", "2s", "get", "--stall", stall, "a/kv", os.path.join(w.dir, "back"))
+        return r.returncode, r.stdout + r.stderr
+
+    def told(text):
+        code, said = get("4s")
+        assert code == 1 and all(t in said for t in text), (text, said)
+
+    def back(host, which):
+        host.procs[which].signal(signal.SIGCONT)
+        if not host.procs[which].alive():
+            host.start(which)
+        host.wait_ready()
+
+    with World(extra={"control/heartbeat_ms": 200}) as w:
+        w.serve(w.a, "kv", 1 << 20)
+        assert get()[0] == 0
+        w.a.procs["dataplane"].signal(signal.SIGSTOP)  # its segment is cached, its lanes are open
+        wait_for("not ready", lambda: w.a.http("/ready")[0] == 503)
+        told(["still trying: the data plane of host a does not answer: silent for",
+              "nothing moved for 4", "Start or restart tent-dataplane on host a"])
+        back(w.a, "dataplane")
+        w.a.procs["dataplane"].kill()
+        wait_for("not ready", lambda: w.a.http("/ready")[0] == 503)
+        told(["the data plane of host a is dead, last heard of", "Start or restart tent-dataplane on host a"])
+        back(w.a, "dataplane")
+        wait_for("served again", lambda: get()[0] == 0)
+        w.a.procs["controlplane"].kill()
+        w.a.procs["dataplane"].kill()
+        told(["the control plane of host a does not answer: no connection to tcp://", "Run tentctl doctor on host a"])
+        w.b.procs["controlplane"].signal(signal.SIGSTOP)
+        told(["the control plane of this host does not answer: is it stopped or overloaded?"])
+        w.b.procs["controlplane"].signal(signal.SIGCONT)
 
 
 def one_log_line_per_event():
@@ -75,4 +114,5 @@ def one_log_line_per_event():
         assert twice == 0, f"{twice} of {len(spans())} spans are in the log twice"
 
 
-run({"withdrawn": withdrawn, "stopped": stopped, "one_log_line_per_event": one_log_line_per_event})
+run({"withdrawn": withdrawn, "stopped": stopped, "who_is_away": who_is_away,
+     "one_log_line_per_event": one_log_line_per_event})

@@ -79,6 +79,7 @@ def doctor():
         assert taken and f"(pid {os.getpid()})" in taken[0]["what"], taken
         assert "tentctl postmortem 1" in finding(doc, "telemetry", "warn")[0]["fix"], doc["findings"]
         assert "attach.sock" in finding(doc, "leftovers", "warn")[0]["what"], doc["findings"]
+        wait_for("/ready says so", lambda: w.a.http("/ready")[0] == 503)
         w.a.start("dataplane")
         w.a.wait_ready()
         w.a.stop()
@@ -119,7 +120,7 @@ def explain():
         doc = wait_for("the address is tried in vain", refused)
         assert verdicts(doc)["tcp"] == ("use", "lanes_down") and not doc["peer"]["answers"], doc
         text = w.a.tentctl("explain", "b/kv").stdout
-        assert "but the control plane of b does not answer" in text and "Connection refused" in text, text
+        assert "but the control plane of host b does not answer" in text and "Connection refused" in text, text
         w.b.start_both()
         w.b.wait_ready()
         wait_for("it carries again", lambda: verdicts(w.a.tentctl_json("explain", "b"))["tcp"] == ("use", "ready"))

@@ -256,6 +256,17 @@ static void a_silent_data_plane_is_named(void)
 	m = answer(n, TN_OK);
 	CU_ASSERT_PTR_NOT_NULL(strstr(text_at(m.body, "data_plane_trouble", NULL), "silent for 60 s"));
 	tn_message_clear(&m);
+	net_attach(n, B, 0xb1, 1); /* asked there */
+	net_bus_say(n, B, "explain", 9, json_pack("{s:s}", "target", "a/own"));
+	net_settle(n);
+	CU_ASSERT_TRUE_FATAL(net_link_take(n, B, &m));
+	net_link_say(n, B, m.type, m.id, true, TN_OK, NULL);
+	tn_message_clear(&m);
+	CU_ASSERT_TRUE_FATAL(net_bus_take(n, B, &m));
+	CU_ASSERT_TRUE(json_is_true(at(m.body, "peer", "answers")));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text_at(m.body, "peer", "data_plane_trouble"),
+				      "the data plane of host a does not answer: silent for 60 s"));
+	tn_message_clear(&m);
 	cp_node_link_lost(n->host[A].node, n->now_ns); /* now it is dead */
 	net_bus_say(n, A, "status", 9, NULL);
 	m = answer(n, TN_OK);

@@ -234,7 +234,7 @@ static void explained(void)
 	    "\"meaning\":\"Connection refused\",\"ms_ago\":12}]}]}}");
 	CU_ASSERT_EQUAL(run("explain", "b", NULL), 0);
 	CU_ASSERT_PTR_NOT_NULL(
-	    strstr(ran.out, "tcp would carry it: refused\nbut the control plane of b does not answer: no answer"));
+	    strstr(ran.out, "tcp would carry it: refused\nbut the control plane of host b does not answer: no answer"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "it gave us none: peer_denied"));
 	CU_ASSERT_PTR_NOT_NULL(
 	    strstr(ran.out, "4 failures in a row, next try in 90.0ms\n           [::1]:7: Connection refused"));
