@@ -296,7 +296,7 @@ struct shr_msg_note_ack { uint32_t count, reserved; };
 struct shr_msg_note { /* then payload */
 	char from[TN_NAME_MAX];    /* peer name; empty = this host */
 	char segment[TN_NAME_MAX]; /* name it was sent to */
-	uint64_t seq;              /* per sender session, strictly increasing, gaps allowed */
+	uint64_t seq;              /* given by this data plane: increasing over all senders and restarts, gaps allowed */
 	uint32_t payload_len, reserved;
 };
 
