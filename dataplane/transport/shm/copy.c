@@ -9,7 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define L3_BYTES_UNKNOWN (UINT64_C(16) << 20)
+#include "common/compiler.h"
+
+/* What one core can count on of the last cache. Processors report that of the whole package to a guest, and neighbours
+ * have the rest. */
+#define L3_BYTES_MAX (UINT64_C(32) << 20)
 
 static void copy_plain(void *dst, const void *src, size_t bytes) { memcpy(dst, src, bytes); }
 
@@ -18,13 +22,23 @@ static void copy_plain(void *dst, const void *src, size_t bytes) { memcpy(dst, s
 #include <immintrin.h>
 
 #define LINE 64u
-#define AHEAD 512u /* bytes that the source is fetched ahead of the stores */
+#define PAGE 4096u
+/* Measured on pools larger than all caches: 512 is a tenth slower, 4096 no faster. */
+#define AHEAD 2048u /* bytes that the source is fetched ahead of the stores */
 
 /* Bytes up to the next cache line of dst. */
 static size_t head_bytes(const void *dst, size_t bytes)
 {
 	size_t head = (LINE - ((uintptr_t)dst & (LINE - 1))) & (LINE - 1);
 	return head < bytes ? head : bytes;
+}
+
+/* Nothing fetches what is only stored past the caches, so each page of it would begin with a walk of the page tables that
+ * everything waits for. One line of the next page, once per page, has the walk done in time: a tenth of a large copy. */
+static inline void translate_ahead(const char *d, size_t step)
+{
+	if (((uintptr_t)d & (PAGE - 1)) < step)
+		_mm_prefetch(d + PAGE, _MM_HINT_T0); /* never faults */
 }
 
 __attribute__((target("avx2"))) static void copy_avx2(void *dst, const void *src, size_t bytes)
@@ -35,6 +49,7 @@ __attribute__((target("avx2"))) static void copy_avx2(void *dst, const void *src
 	const char *s = (const char *)src + head;
 	bytes -= head;
 	for (; bytes >= 2 * LINE; bytes -= 2 * LINE, d += 2 * LINE, s += 2 * LINE) {
+		translate_ahead(d, 2 * LINE);
 		_mm_prefetch(s + AHEAD, _MM_HINT_NTA);
 		_mm_prefetch(s + AHEAD + LINE, _MM_HINT_NTA);
 		__m256i a = _mm256_loadu_si256((const __m256i *)(const void *)s);
@@ -58,6 +73,7 @@ static void copy_sse2(void *dst, const void *src, size_t bytes)
 	const char *s = (const char *)src + head;
 	bytes -= head;
 	for (; bytes >= LINE; bytes -= LINE, d += LINE, s += LINE) {
+		translate_ahead(d, LINE);
 		_mm_prefetch(s + AHEAD, _MM_HINT_NTA);
 		__m128i a = _mm_loadu_si128((const __m128i *)(const void *)s);
 		__m128i b = _mm_loadu_si128((const __m128i *)(const void *)(s + 16));
@@ -100,11 +116,9 @@ const char *dp_copy_nontemporal_name(void) { return "memcpy"; }
 
 #endif
 
-/* Measured: with memcpy, sources and destinations must both fit to make up for the lines read in vain. REP MOVSB reads
- * none and stays ahead while a good part of either is still there. */
+/* Sources and destinations must both fit: measured, beyond that a store past the caches is at least as fast. */
 uint64_t dp_copy_near_bytes(void)
 {
 	long l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
-	uint64_t bytes = l3 > 0 ? (uint64_t)l3 : L3_BYTES_UNKNOWN;
-	return has_erms() ? bytes + bytes / 2 : bytes / 2;
+	return (l3 > 0 ? TN_MIN((uint64_t)l3, L3_BYTES_MAX) : L3_BYTES_MAX) / 2;
 }

@@ -15,7 +15,7 @@ dp_copy_fn dp_copy_nontemporal(void);
 /* The best copy through the caches: the string instruction where it is fast, else memcpy. Same rules. */
 dp_copy_fn dp_copy_cached(void);
 /* A destination that was written fewer bytes of copies ago than this is better copied to through the caches. Depends on
- * the last-level cache and on dp_copy_cached(). Set-up time. */
+ * the last-level cache. Set-up time. */
 uint64_t dp_copy_near_bytes(void);
 /* The name of the non-temporal one, for status output: "avx2", "sse2", "memcpy". */
 const char *dp_copy_nontemporal_name(void);
