@@ -18,10 +18,12 @@
 
 #define CONTROL_PRIORITY 6  /* SO_PRIORITY: the highest without a privilege */
 #define CONTROL_DSCP 0xb8   /* expedited forwarding */
+#define LOCAL_BUFFER_BYTES (1 << 20)
 
 struct tcp_provider {
 	char congestion[16];
 	int send_bytes, recv_bytes; /* 0: the kernel tunes */
+	int local_send_bytes, local_recv_bytes; /* the same between two addresses of this host */
 	unsigned user_timeout_ms;
 	struct tn_addr source; /* of our connections where it reaches, port 0; a wildcard: the kernel chooses */
 };
@@ -55,6 +57,40 @@ static int set_congestion(const struct tcp_provider *p, int fd)
 	return setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, p->congestion, (socklen_t)strlen(p->congestion));
 }
 
+static void set_buffers(int fd, int send_bytes, int recv_bytes)
+{
+	if (send_bytes > 0)
+		(void)set_int(fd, SOL_SOCKET, SO_SNDBUF, send_bytes);
+	if (recv_bytes > 0)
+		(void)set_int(fd, SOL_SOCKET, SO_RCVBUF, recv_bytes);
+}
+
+/* What a socket may have of `name`: nothing where the machine's limit is lower, for less than this is worse than the
+ * kernel's own tuning. */
+static int local_bytes(int fd, int name, int configured)
+{
+	int got = 0;
+	socklen_t len = sizeof got;
+	if (configured > 0 || set_int(fd, SOL_SOCKET, name, LOCAL_BUFFER_BYTES) != 0 ||
+	    getsockopt(fd, SOL_SOCKET, name, &got, &len) != 0 || got < 2 * LOCAL_BUFFER_BYTES) /* it doubles */
+		return configured;
+	return LOCAL_BUFFER_BYTES;
+}
+
+/* Both ends on this host: nothing is ever on its way, and what the kernel's tuning would let pile up in between (several
+ * MiB) leaves the caches before it is read. */
+static void suit_local(const struct tcp_provider *p, int fd, const struct sockaddr_storage *peer)
+{
+	struct sockaddr_storage self;
+	struct tn_addr here, there;
+	socklen_t len = sizeof self;
+	if (getsockname(fd, (struct sockaddr *)&self, &len) == 0 &&
+	    tn_addr_from_sockaddr((const struct sockaddr *)&self, len, &here) == TN_OK &&
+	    tn_addr_from_sockaddr((const struct sockaddr *)peer, sizeof *peer, &there) == TN_OK &&
+	    (tn_addr_host_eq(&here, &there) || tn_addr_is_loopback(&there)))
+		set_buffers(fd, p->local_send_bytes, p->local_recv_bytes);
+}
+
 /* Only what a missing privilege or an old kernel cannot refuse is checked; the rest is best effort. */
 static bool set_options(const struct tcp_provider *p, int fd, int family, bool control)
 {
@@ -65,10 +101,7 @@ static bool set_options(const struct tcp_provider *p, int fd, int family, bool c
 	(void)set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 	(void)set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, 1);
 	(void)set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, 1);
-	if (p->send_bytes > 0)
-		(void)set_int(fd, SOL_SOCKET, SO_SNDBUF, p->send_bytes);
-	if (p->recv_bytes > 0)
-		(void)set_int(fd, SOL_SOCKET, SO_RCVBUF, p->recv_bytes);
+	set_buffers(fd, p->send_bytes, p->recv_bytes);
 	if (control) {
 		if (family == AF_INET6)
 			(void)set_int(fd, IPPROTO_IPV6, IPV6_TCLASS, CONTROL_DSCP);
@@ -100,6 +133,8 @@ static tn_status tcp_open(struct dp_worker *w, void **provider_out)
 	if (fd < 0)
 		fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	bool known = fd >= 0 && set_congestion(p, fd) == 0;
+	p->local_send_bytes = local_bytes(fd, SO_SNDBUF, p->send_bytes);
+	p->local_recv_bytes = local_bytes(fd, SO_RCVBUF, p->recv_bytes);
 	if (fd >= 0)
 		close(fd);
 	if (!known) {
@@ -146,6 +181,7 @@ static tn_status tcp_connect(void *provider, struct dp_bytes *b, const struct so
 		close(fd);
 		return st == TN_AGAIN ? TN_PATH_DOWN : st;
 	}
+	suit_local(provider, fd, to);
 	return watch(b, fd);
 }
 
@@ -164,15 +200,16 @@ static tn_status tcp_connected(struct dp_bytes *b)
 
 static tn_status tcp_adopt(void *provider, struct dp_bytes *b, int fd, bool control)
 {
-	struct sockaddr_storage self;
-	socklen_t len = sizeof self;
+	struct sockaddr_storage peer;
+	socklen_t len = sizeof peer;
 	int flags = fcntl(fd, F_GETFL);
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
-	    getsockname(fd, (struct sockaddr *)&self, &len) != 0 ||
-	    !set_options(provider, fd, self.ss_family, control)) {
+	    getpeername(fd, (struct sockaddr *)&peer, &len) != 0 ||
+	    !set_options(provider, fd, peer.ss_family, control)) {
 		close(fd);
 		return TN_PATH_DOWN;
 	}
+	suit_local(provider, fd, &peer);
 	return watch(b, fd);
 }
 
