@@ -5,6 +5,18 @@
 #include <string.h>
 
 #include "common/bits.h"
+#include "common/compiler.h"
+
+/* `size` counts bytes that have a meaning: with padding behind the last field, a field that a later version puts there
+ * would be known to libraries that do not know it. */
+#define NO_TAIL(type, last) \
+	TN_STATIC_ASSERT(offsetof(type, last) + sizeof(((type *)NULL)->last) == sizeof(type), #type " ends in padding")
+NO_TAIL(tent_options, recover_timeout_ns);
+NO_TAIL(tent_info, max_request_bytes);
+NO_TAIL(tent_access, peer_count);
+NO_TAIL(tent_qp_options, reserved);
+NO_TAIL(tent_note, payload);
+#undef NO_TAIL
 
 tent_status lt_options_take(const char *what, const char *macro, const void *in, size_t least, void *out, size_t known)
 {

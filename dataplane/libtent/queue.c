@@ -225,6 +225,8 @@ tent_status tent_qp_create(tent_context *ctx, const tent_qp_options *opt, tent_q
 		if (s != TENT_OK)
 			return s;
 	}
+	if (o.reserved != 0)
+		return lt_fail(TN_INVALID, "tent_qp_create: opt->reserved is %u: it must be zero", o.reserved);
 	if (o.depth == 0)
 		o.depth = DEFAULT_DEPTH;
 	if (!tn_is_pow2(o.depth) || o.depth < SHR_SQ_ENTRIES_MIN || o.depth > SHR_SQ_ENTRIES_MAX)

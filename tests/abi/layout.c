@@ -41,6 +41,7 @@ static void options(void)
 	STRUCT(tent_qp_options);
 	FIELD(tent_qp_options, size);
 	FIELD(tent_qp_options, depth);
+	FIELD(tent_qp_options, reserved);
 }
 
 static void traffic(void)

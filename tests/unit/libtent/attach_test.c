@@ -109,6 +109,9 @@ static void newer_options_are_understood_or_refused(void)
 	qp_opt.later[0] = 1;
 	CU_ASSERT_EQUAL(tent_qp_create(ctx, qo, &qp), TENT_INVALID);
 	qp_opt.later[0] = 0;
+	qp_opt.o.reserved = 1;
+	CU_ASSERT_EQUAL(tent_qp_create(ctx, qo, &qp), TENT_INVALID);
+	qp_opt.o.reserved = 0;
 	CU_ASSERT_EQUAL(tent_qp_create(ctx, qo, &qp), TENT_OK);
 	CU_ASSERT_EQUAL(tent_memory_alloc(ctx, 4096, TENT_RIGHT_REMOTE_READ, 0, &m), TENT_OK);
 	tent_buffer b = { .memory = m };

@@ -179,9 +179,10 @@ typedef struct tent_qp tent_qp;
 
 typedef struct tent_qp_options {
 	size_t size;
-	uint32_t depth; /* outstanding requests, power of two 8..4096; 0 = 128 */
+	uint32_t depth;    /* outstanding requests, power of two 8..4096; 0 = 128 */
+	uint32_t reserved; /* zero */
 } tent_qp_options;
-#define TENT_QP_OPTIONS_INIT { sizeof(tent_qp_options), 0 }
+#define TENT_QP_OPTIONS_INIT { sizeof(tent_qp_options), 0, 0 }
 
 TENT_API tent_status tent_qp_create(tent_context *ctx, const tent_qp_options *opt, tent_qp **qp_out);
 /* Cancels what is outstanding and waits, up to the context's recover_timeout_ns, until no buffer of it can be touched
