@@ -108,8 +108,6 @@ const char *dp_copy_nontemporal_name(void) { return has_avx2() ? "avx2" : "sse2"
 
 #else
 
-static bool has_erms(void) { return false; }
-
 dp_copy_fn dp_copy_cached(void) { return copy_plain; }
 dp_copy_fn dp_copy_nontemporal(void) { return copy_plain; }
 const char *dp_copy_nontemporal_name(void) { return "memcpy"; }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Transport shm: both ends are memory of this host that the data plane has mapped; one copy, done by the worker in
- * slices. Requests of at most one slice go first, then one slice of a large one, so that nobody small waits behind more
- * than one slice. Large ones take turns of a few slices: a copy that goes on where it stopped finds the processor's
- * prefetchers and page translations warm. Nothing of an attempt can land after it ended: every end is fenced. Worker
- * thread. */
+ * slices. Requests of at most one slice go first, then one slice of a large one (two where the destination is cached: they
+ * take no longer), so that nobody small waits behind more than that. Large ones take turns of a few slices: a copy that
+ * goes on where it stopped finds the processor's prefetchers and page translations warm. Nothing of an attempt can land
+ * after it ended: every end is fenced. Worker thread. */
 #include <stdlib.h>
 #include <string.h>
 
