@@ -23,9 +23,15 @@ SWEEP = "-s 4K..64M -d 8 -o write,read -T 300ms -S 1"
 
 
 def lab(a, options, *command):
+    """(exit status, output), which is shown as it comes."""
     rt = ["--rt"] if a.rt and options != BOTH_BUSY else []  # the lab refuses: nothing else would run
-    return subprocess.run([os.path.join(HERE, "lab.sh"), *rt, *options.split(), *command], cwd=a.out, check=False,
-                          stdout=subprocess.PIPE, text=True, timeout=LAB_SECONDS)
+    out = []
+    with subprocess.Popen(["timeout", str(LAB_SECONDS), os.path.join(HERE, "lab.sh"), *rt, *options.split(), *command],
+                          cwd=a.out, stdout=subprocess.PIPE, text=True) as p:
+        for line in p.stdout:
+            out.append(line)
+            print(line, end="", flush=True)
+    return p.returncode, "".join(out)
 
 
 def matches(a):
@@ -37,11 +43,10 @@ def matches(a):
         file = os.path.join(a.out, f"compare{n}.json")
         with contextlib.suppress(FileNotFoundError):
             os.unlink(file)
-        r = lab(a, options, sys.executable, "-B", os.path.join(HERE, "compare.py"), "--rounds", str(a.rounds), "--ms",
+        status, _ = lab(a, options, sys.executable, "-B", os.path.join(HERE, "compare.py"), "--rounds", str(a.rounds), "--ms",
                 str(a.ms), "--json", file, *names)
-        print(r.stdout, end="", flush=True)
         if not os.path.exists(file):
-            bars.append((f"{', '.join(names)}: did not run to the end (exit {r.returncode})", False))
+            bars.append((f"{', '.join(names)}: did not run to the end (exit {status})", False))
             continue
         with open(file, encoding="utf-8") as f:
             doc = json.load(f)
@@ -70,9 +75,8 @@ def judge(row):
 
 def idle(a):
     print("---- idle daemons", flush=True)
-    r = lab(a, "", sys.executable, "-B", os.path.join(HERE, "idle.py"), "5")
-    print(r.stdout, end="", flush=True)
-    found = re.findall(r"^(tent-\S+)\s+\d+\s+([0-9.]+) %", r.stdout, re.M)
+    _, out = lab(a, "", sys.executable, "-B", os.path.join(HERE, "idle.py"), "5")
+    found = re.findall(r"^(tent-\S+)\s+\d+\s+([0-9.]+) %", out, re.M)
     if len(found) < 4:
         return [("idle daemons: not measured", False)]
     return [(f"idle {name}: {pct} % of a core, bar {IDLE_PCT:g}", float(pct) < IDLE_PCT) for name, pct in found]
@@ -82,13 +86,12 @@ def sweeps(a):
     print("---- sweeps for the plots", flush=True)
     runs = (("shm", f"tentbench run own -t shm {SWEEP}"), ("tcp", f"tentbench run b/kv -t tcp {SWEEP}"),
             ("memcpy", f"memcpy_loop {SWEEP.replace('-d 8 ', '')}"), ("loop", f"tcp_loop {SWEEP}"))
-    r = lab(a, "", "sh", "-ec", "; ".join(f"{command} --json {name}.json" for name, command in runs))
-    print(r.stdout, end="", flush=True)
+    status, _ = lab(a, "", "sh", "-ec", "; ".join(f"{command} --json {name}.json" for name, command in runs))
     files = [f"{name}.json" for name, _ in runs if os.path.exists(os.path.join(a.out, f"{name}.json"))]
     plot = subprocess.run([sys.executable, "-B", os.path.join(HERE, "plot.py"), "sweep.svg", *files], cwd=a.out, check=False)
     if shutil.which("rsvg-convert") and plot.returncode == 0:
         subprocess.run(["rsvg-convert", "-o", "sweep.png", "sweep.svg"], cwd=a.out, check=False)
-    return r.returncode == 0 and plot.returncode == 0
+    return status == 0 and plot.returncode == 0
 
 
 def main():
