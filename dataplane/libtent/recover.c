@@ -377,6 +377,7 @@ static bool may_pass(tn_status s)
 	case TN_TIMEOUT:
 	case TN_NOT_FOUND:
 	case TN_STALE:
+	case TN_NO_MEMORY: /* of the restarted data plane, which everybody asks at once, or here */
 	case TN_PATH_DOWN:
 	case TN_PATH_TIMEOUT:
 	case TN_PEER_DOWN: case TN_PEER_STALE: case TN_CONTROLPLANE_DOWN:
