@@ -2,7 +2,8 @@
  * The only definition of bytes that two processes share: queue-pair regions (application <-> data plane), the
  * telemetry region (data plane -> control plane, tentctl) and the attach messages on the unix socket.
  * Fixed widths, offsets instead of pointers, explicit padding, reserved bytes zero. Layout is checked by asserts at
- * the end; a change of size or order is a change of SHR_ABI_MAJOR (or MINOR when only appended in reserved space). */
+ * the end; a change of size or order is a change of SHR_ABI_MAJOR. What is appended in reserved space, and each new
+ * message, is a change of SHR_ABI_MINOR, and goes only to a side that agreed on that minor in HELLO. */
 #ifndef SHR_ABI_H
 #define SHR_ABI_H
 
@@ -11,7 +12,8 @@
 #include "common/ids.h"
 
 #define SHR_ABI_MAJOR 1
-#define SHR_ABI_MINOR 0
+#define SHR_ABI_MINOR 1
+#define SHR_MINOR_SEGMENT_LOST 1 /* the message of that name */
 
 /* ---------------------------------------------------------------- queue pair region (memfd, sealed by the data plane)
  *

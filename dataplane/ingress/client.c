@@ -340,7 +340,6 @@ static void on_hello(struct dp_app *c, struct shr_msg *m)
 	const struct shr_msg_hello *hello = shr_msg_body_ro(m);
 	struct dp_control *ctl = c->ctl;
 	const struct tn_config *cfg = ctl->config;
-	uint16_t abi_minor = TN_MIN(hello->abi_minor, (uint16_t)SHR_ABI_MINOR);
 	struct shr_msg_hello_reply *r;
 	uint32_t detail;
 	tn_status s = hello_judge(c, hello, &detail);
@@ -351,6 +350,7 @@ static void on_hello(struct dp_app *c, struct shr_msg *m)
 		return;
 	}
 	memcpy(c->app, hello->app, sizeof c->app - 1);
+	c->abi_minor = TN_MIN(hello->abi_minor, (uint16_t)SHR_ABI_MINOR);
 	dp_timer_cancel(&c->timer);
 	dp_control_move(DP_CONTROL_APP, &c->state, DP_APP_ATTACHED);
 	ctl->attach.new_cnt--;
@@ -359,7 +359,7 @@ static void on_hello(struct dp_app *c, struct shr_msg *m)
 	r = shr_msg_begin(dp_app_tx(c), SHR_MSG_HELLO | SHR_MSG_REPLY, correlation, sizeof *r);
 	*r = (struct shr_msg_hello_reply){
 		.abi_major = SHR_ABI_MAJOR,
-		.abi_minor = abi_minor,
+		.abi_minor = c->abi_minor,
 		.session = ctl->cfg.env->session,
 		.default_deadline_ns = tn_config_ns(cfg, TN_CFG_DEADLINE_DEFAULT_MS),
 		.max_deadline_ns = tn_config_ns(cfg, TN_CFG_DEADLINE_MAX_MS),

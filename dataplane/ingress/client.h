@@ -19,6 +19,7 @@ struct dp_app {
 	tn_handle handle;
 	uint32_t id;                    /* in queue pairs and events: generation << 12 | index */
 	uint8_t state;                  /* enum dp_app_state */
+	uint16_t abi_minor;             /* agreed in HELLO: what it may be sent */
 	struct shr_peer_cred cred;
 	char app[32];
 

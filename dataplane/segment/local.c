@@ -289,12 +289,15 @@ void dp_local_on_withdraw(struct dp_app *c, struct shr_msg *m)
 	segment_withdraw(seg, SHR_MSG_WITHDRAW);
 }
 
-/* Its publisher would go on as if it were there. */
+/* Its publisher would go on as if it were there. An older library takes the message for a broken rule. */
 static void tell_lost(struct dp_app *c, tn_handle id)
 {
 	struct shr_msg *m = dp_app_tx(c);
-	struct shr_msg_segment_lost *lost = shr_msg_begin(m, SHR_MSG_SEGMENT_LOST, 0, sizeof *lost);
+	struct shr_msg_segment_lost *lost;
 
+	if (c->abi_minor < SHR_MINOR_SEGMENT_LOST)
+		return;
+	lost = shr_msg_begin(m, SHR_MSG_SEGMENT_LOST, 0, sizeof *lost);
 	*lost = (struct shr_msg_segment_lost){ .id = id, .status = TN_CANCELED };
 	dp_app_send(c, m);
 }

@@ -210,6 +210,30 @@ static void the_publisher_learns_of_the_operators_withdrawal(void)
 	close(a), close(fd);
 }
 
+/* A library from before the message gets what it knows, and nothing else. */
+static void an_older_library_is_not_told(void)
+{
+	static struct bench b;
+	static struct shr_msg m;
+	struct shr_msg_hello hello = { .abi_major = SHR_ABI_MAJOR, .abi_minor = SHR_MINOR_SEGMENT_LOST - 1, .app = "old" };
+	struct shr_msg_hello_reply r;
+	struct shr_msg_id id;
+	int a, fd = memfd_of(BYTES, true);
+
+	bench_start(&b, 1, NULL);
+	a = app_connect(&b);
+	CU_ASSERT_EQUAL_FATAL(app_call(&b, a, SHR_MSG_HELLO, &hello, sizeof hello, -1, &m), TN_OK);
+	memcpy(&r, shr_msg_body_ro(&m), sizeof r);
+	CU_ASSERT_EQUAL(r.abi_minor, hello.abi_minor);
+	uint64_t mem = app_register(&b, a, fd, BYTES, SHR_RIGHT_ALL);
+	CU_ASSERT_EQUAL(app_publish(&b, a, "kv", mem, BYTES, SHR_ACCESS_SAME_UID, &id.id), TN_OK);
+	CU_ASSERT_EQUAL(dp_local_withdraw_name(&b.ctl, "kv"), TN_OK);
+	bench_turns(&b, 5);
+	CU_ASSERT_EQUAL(shr_msg_recv(a, SHR_FROM_DATAPLANE, &m), TN_AGAIN);
+	bench_stop(&b);
+	close(a), close(fd);
+}
+
 /* Whoever gave up waiting for an end and asks again waits for the same end; "stale" would say that it is over. */
 static void an_end_is_asked_for_again(void)
 {
@@ -258,4 +282,5 @@ TN_TEST_MAIN("segment", { "publish checks everything", publish_checks_everything
              { "a republished name reaches old handles", a_republished_name_reaches_old_handles },
              { "losing access loses the handle", losing_access_loses_the_handle },
              { "the publisher learns of the operator's withdrawal", the_publisher_learns_of_the_operators_withdrawal },
+             { "an older library is not told", an_older_library_is_not_told },
              { "an end is asked for again", an_end_is_asked_for_again })
