@@ -41,6 +41,12 @@ void lt_object_move(struct lt_object *o, enum lt_object_state next);
  * for one that never was enlisted. */
 void lt_object_bury(struct lt_object *o);
 
+/* Did it end since its generation was `life`? Asked after the lock was away. */
+TN_INLINE bool lt_object_is_over(const struct lt_object *o, uint32_t life)
+{
+	return tn_load_relaxed32(&o->generation) != life;
+}
+
 /* Is this pointer a living handle of that kind (and, with ctx, of that context)? */
 TN_INLINE bool lt_object_is(const struct lt_object *o, enum lt_kind kind, const tent_context *ctx)
 {

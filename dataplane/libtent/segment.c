@@ -260,19 +260,22 @@ static tent_status give_back(struct lt_object *o, uint16_t type, const char *cal
 {
 	tent_context *ctx = o->ctx;
 	uint64_t deadline_ns = tn_deadline_after(tn_now_ns(), ctx->timeout_ns);
+	uint32_t life = tn_load_relaxed32(&o->generation);
 	struct lt_reply reply = { .status = TN_OK };
 
 	/* The keeper walks the list while it recovers, and may have asked for this very object again. */
 	while (ctx->state == TENT_STATE_RECOVERING || o->inflight != NULL)
 		if (!lt_context_wait(ctx, deadline_ns))
 			return lt_call_fail(ctx, call, what, TN_TIMEOUT, 0);
-	if (tn_load_relaxed32(&o->state) == LT_OBJECT_GONE)
+	if (tn_load_relaxed32(&o->state) == LT_OBJECT_GONE || lt_object_is_over(o, life))
 		return lt_fail(TN_STALE, "%s: the handle was given back already", call);
 	if (tn_load_relaxed32(&o->state) != LT_OBJECT_CLOSING)
 		lt_object_move(o, LT_OBJECT_CLOSING);
 	uint64_t id = tn_load_relaxed64(&o->id);
 	struct lt_call c = { .type = type, .build = lt_build_id, .arg = &id, .fd = -1, .deadline_ns = deadline_ns };
 	tn_status s = id != 0 ? lt_call(ctx, &c, &reply) : TN_OK;
+	if (lt_object_is_over(o, life))
+		return lt_fail(TN_STALE, "%s: another thread gave the handle back meanwhile", call);
 	if (s == TN_OK)
 		s = reply.status;
 	if (s == TN_STALE || s == TN_NOT_FOUND) /* an earlier try that timed out here succeeded there */

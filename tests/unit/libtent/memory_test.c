@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Memory and segments: what is taken, what is refused and with which words. */
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -308,6 +309,41 @@ static void churn(void)
 	end();
 }
 
+static void *free_it(void *m) { return (void *)(intptr_t)tent_memory_free(m); }
+static void *withdraw_it(void *p) { return (void *)(intptr_t)tent_segment_withdraw(p); }
+
+/* One of two threads ends it; the other one is told that somebody else does or did. */
+static void end_twice(void *(*end_it)(void *), void *handle)
+{
+	pthread_t threads[2];
+	void *got[2];
+
+	rig_set(&rig, &rig.ctl->ends_held, 2);
+	for (int i = 0; i < 2; i++)
+		CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[i], NULL, end_it, handle), 0);
+	for (int i = 0; i < 2; i++)
+		CU_ASSERT_EQUAL_FATAL(pthread_join(threads[i], &got[i]), 0);
+	int other = (intptr_t)got[0] == TENT_OK ? 1 : 0;
+	CU_ASSERT_EQUAL((intptr_t)got[1 - other], TENT_OK);
+	CU_ASSERT_TRUE((intptr_t)got[other] == TENT_BUSY || (intptr_t)got[other] == TENT_STALE);
+	CU_ASSERT_EQUAL((intptr_t)end_it(handle), TENT_STALE);
+}
+
+static void two_threads_end_one_thing(void)
+{
+	tent_memory *m;
+	tent_published *pub;
+
+	begin();
+	CU_ASSERT_EQUAL_FATAL(tent_memory_alloc(ctx, 4096, TENT_RIGHT_REMOTE_READ, 0, &m), TENT_OK);
+	tent_buffer b = { .memory = m };
+	CU_ASSERT_EQUAL_FATAL(tent_segment_publish(ctx, "twice", &b, 1, NULL, &pub), TENT_OK);
+	end_twice(withdraw_it, pub);
+	end_twice(free_it, m);
+	CU_ASSERT_EQUAL(tn_load_acquire32(&rig.ctl->memories), 0);
+	end();
+}
+
 TN_TEST_MAIN("libtent memory",
 	{ "allocation", allocation },
 	{ "more than there is", more_than_there_is },
@@ -317,4 +353,5 @@ TN_TEST_MAIN("libtent memory",
 	{ "what cannot be written is read", what_cannot_be_written_is_read },
 	{ "publishing", publishing },
 	{ "opening", opening },
+	{ "two threads end one thing", two_threads_end_one_thing },
 	{ "churn", churn })

@@ -100,11 +100,13 @@ static void answer_id(struct client *c, const struct shr_msg_hdr *h, uint64_t id
 	answer(c, h, &m, sizeof m, NULL);
 }
 
-static void refuse(struct client *c, const struct shr_msg_hdr *h, tn_status status)
+static void refuse_with(struct client *c, const struct shr_msg_hdr *h, tn_status status, uint32_t detail)
 {
-	shr_msg_begin_failure(&msg, h->type, h->correlation, status, 7);
+	shr_msg_begin_failure(&msg, h->type, h->correlation, status, detail);
 	(void)!shr_msg_send(c->sock, &msg);
 }
+
+static void refuse(struct client *c, const struct shr_msg_hdr *h, tn_status status) { refuse_with(c, h, status, 7); }
 
 static void on_hello(struct client *c, const struct shr_msg_hdr *h)
 {
@@ -261,11 +263,28 @@ static bool memory_is_used(uint64_t id)
 	return false;
 }
 
+/* What ends already is asked to end again: the data plane tells the first who asked BUSY, and answers the last. */
+static bool is_first_of_two(struct client *c, const struct shr_msg_hdr *h)
+{
+	static struct shr_msg_hdr first;
+
+	if (tn_load_acquire32(&ctl->ends_held) == 0)
+		return false;
+	if (tn_fetch_add32(&ctl->ends_held, UINT32_MAX) == 2) {
+		first = *h;
+		return true;
+	}
+	refuse_with(c, &first, TN_BUSY, 0);
+	return false;
+}
+
 /* Unregister, withdraw, close, destroy: by id. */
 static void on_give_back(struct client *c, const struct shr_msg_hdr *h, uint64_t id)
 {
 	tn_status s = TN_STALE;
 
+	if (is_first_of_two(c, h))
+		return;
 	for (int i = 0; i < OBJECTS; i++) {
 		if (h->type == SHR_MSG_MEM_UNREGISTER && c->memories[i].id == id) {
 			s = memory_is_used(id) ? TN_BUSY : TN_OK;

@@ -26,6 +26,7 @@ struct standin_ctl {
 	tn_a32 republished;     /* opens find another publication of the name than the one that is there */
 	tn_a32 not_now;         /* answer so many making requests with AGAIN first */
 	tn_a32 silent;          /* reads no control request */
+	tn_a32 ends_held;       /* 2: of the next two requests to end something, the first is answered when the second came */
 	tn_a32 lose_segments;   /* withdraw all that is published, as an operator does; once */
 	tn_a32 lose_at_once;    /* so many of the next publications are lost behind their answer */
 	tn_a32 nonsense;        /* send one message that is none */
