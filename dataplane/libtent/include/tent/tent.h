@@ -89,9 +89,9 @@ typedef struct tent_options {
 /* Attach. `opt` may be NULL. Blocks up to timeout_ns. DATAPLANE_DOWN when nobody listens, ABI_MISMATCH, SYSTEM. */
 TENT_API tent_status tent_open(const tent_options *opt, tent_context **ctx_out);
 /* Detach: cancels outstanding work, withdraws, unmaps what tent_memory_alloc() gave. Destroys the context and all child
- * objects whatever it returns. OK: nothing touches their memory any more; NULL is fine. TIMEOUT, CLIENT_BROKEN: the data
- * plane did not confirm that, so a memfd that was registered may still be written until it noticed the hang-up. FORKED:
- * the child let go of its copies of the descriptors, nothing else happened. Blocks up to the context's timeout. No other
+ * objects whatever it returns. OK: nothing touches their memory any more; NULL is fine. TIMEOUT, CLIENT_BROKEN, or
+ * any other failure but FORKED: the data plane did not confirm that, so a memfd that was registered may still be written
+ * until it noticed the hang-up. FORKED: the child let go of its copies of the descriptors, nothing else happened. Blocks up to the context's timeout. No other
  * thread may be inside a call on this context. */
 TENT_API tent_status tent_close(tent_context *ctx);
 
@@ -105,7 +105,8 @@ typedef struct tent_info {
 	uint64_t default_deadline_ns, max_deadline_ns, max_request_bytes;
 } tent_info;
 #define TENT_INFO_INIT { sizeof(tent_info), 0, { 0 }, 0, 0, 0, 0 }
-/* Fills the first info_inout->size bytes. INVALID: a size that no version of tent_info has. Any thread, never blocks. */
+/* Fills the first info_inout->size bytes, or as many as the library knows if that is fewer, and sets size to that.
+ * INVALID: a size that no version of tent_info has. Any thread, never blocks. */
 TENT_API tent_status tent_query(tent_context *ctx, tent_info *info_inout);
 
 /* ---- memory ------------------------------------------------------------------------------------------------ */
@@ -186,9 +187,9 @@ typedef struct tent_qp_options {
 
 TENT_API tent_status tent_qp_create(tent_context *ctx, const tent_qp_options *opt, tent_qp **qp_out);
 /* Cancels what is outstanding and waits, up to the context's recover_timeout_ns, until no buffer of it can be touched
- * any more. OK: destroyed; NULL is fine. TIMEOUT: the data plane did not say so; buffers may still be touched, and the
- * queue pair is good for nothing but calling this again (tent_close() destroys it too). INVALID, FORKED: nothing
- * happened. */
+ * any more. OK: destroyed; NULL is fine. INVALID, FORKED: nothing happened. TIMEOUT, or any other failure: the data
+ * plane did not say so; buffers may still be touched, and the queue pair is good for nothing but calling this again
+ * (tent_close() destroys it too). */
 TENT_API tent_status tent_qp_destroy(tent_qp *qp);
 
 typedef uint8_t tent_opcode;
@@ -316,7 +317,7 @@ typedef struct tent_note {
 #define TENT_NOTE_INIT { sizeof(tent_note), 0, 0, 0, 0, "", "", { 0 } }
 
 /* Take the next notice sent to one of this context's segments, or about one. AGAIN when there is none after timeout_ns (0 = now).
- * INVALID: note_inout->size is that of no version; set it before each call. */
+ * INVALID: note_inout->size is that of no version. TENT_NOTE_INIT sets it; it needs to be set once. */
 TENT_API tent_status tent_note_recv(tent_context *ctx, tent_note *note_inout, uint64_t timeout_ns);
 /* Readable while notices wait. Owned by the context. */
 TENT_API int tent_note_fd(tent_context *ctx);
