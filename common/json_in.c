@@ -83,6 +83,17 @@ tn_status tn_json_u32(struct tn_json_in *in, const char *key, uint32_t min, uint
 	return st;
 }
 
+tn_status tn_json_page(struct tn_json_in *in, uint32_t max, uint32_t *first_out, uint32_t *count_out)
+{
+	*first_out = 0;
+	*count_out = max;
+	if (tn_json_has(in, "first"))
+		(void)tn_json_u32(in, "first", 0, UINT32_MAX, first_out);
+	if (tn_json_has(in, "count"))
+		(void)tn_json_u32(in, "count", 1, max, count_out);
+	return in->status;
+}
+
 tn_status tn_json_bool(struct tn_json_in *in, const char *key, bool *out)
 {
 	const json_t *f = field(in, key);

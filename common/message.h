@@ -65,6 +65,8 @@ void tn_json_in_init(struct tn_json_in *in, const json_t *obj);
 /* Unsigned integer within min..max; above 2^63-1 it is written as a decimal string, which is accepted for any value. */
 tn_status tn_json_u64(struct tn_json_in *in, const char *key, uint64_t min, uint64_t max, uint64_t *out);
 tn_status tn_json_u32(struct tn_json_in *in, const char *key, uint32_t min, uint32_t max, uint32_t *out);
+/* Which part of a long list is asked for: "first" (0 if absent) and "count" (max if absent, at most max, at least 1). */
+tn_status tn_json_page(struct tn_json_in *in, uint32_t max, uint32_t *first_out, uint32_t *count_out);
 tn_status tn_json_bool(struct tn_json_in *in, const char *key, bool *out);
 /* UTF-8 text of at most max_len bytes, without NUL inside. */
 tn_status tn_json_str(struct tn_json_in *in, const char *key, size_t max_len, const char **out);

@@ -100,13 +100,10 @@ static void on_states(struct cp_node *node, void *ctx, tn_status status, const c
 static tn_status listing_read(struct cp_node *node, const struct cp_request *rq, struct listing *l, char err[static TN_ERR_TEXT])
 {
 	struct tn_json_in in;
-	uint32_t count = LIST_MAX;
+	uint32_t count;
 	*l = (struct listing){ .to = rq->to };
 	tn_json_in_init(&in, rq->body);
-	if (tn_json_has(&in, "first"))
-		tn_json_u32(&in, "first", 0, UINT32_MAX, &l->first);
-	if (tn_json_has(&in, "count"))
-		tn_json_u32(&in, "count", 1, LIST_MAX, &count);
+	(void)tn_json_page(&in, LIST_MAX, &l->first, &count);
 	l->first = TN_MIN(l->first, node->peer_cnt);
 	l->end = l->first + TN_MIN(count, node->peer_cnt - l->first);
 	snprintf(err, TN_ERR_TEXT, "%s", in.err);

@@ -21,15 +21,11 @@ static json_t *without_registrations(const json_t *seg)
 void cp_bus_segment_list(struct cp_node *node, const struct cp_request *rq)
 {
 	struct tn_json_in in;
-	uint32_t first = 0, count = LIST_MAX;
+	uint32_t first, count;
 	size_t i;
 	json_t *seg;
 	tn_json_in_init(&in, rq->body);
-	if (tn_json_has(&in, "first"))
-		tn_json_u32(&in, "first", 0, UINT32_MAX, &first);
-	if (tn_json_has(&in, "count"))
-		tn_json_u32(&in, "count", 1, LIST_MAX, &count);
-	if (in.status != TN_OK) {
+	if (tn_json_page(&in, LIST_MAX, &first, &count) != TN_OK) {
 		cp_node_reply(node, &rq->to, in.status, in.err, NULL);
 		return;
 	}

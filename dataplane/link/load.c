@@ -48,14 +48,10 @@ static json_t *load_json(const struct dp_control *ctl, uint32_t peer_index)
 
 tn_status dp_link_peer_load(const struct dp_control *ctl, struct tn_json_in *in, json_t **answer_out)
 {
-	uint32_t first = 0, count = PAGE_MAX;
+	uint32_t first, count;
 	json_t *b, *list;
 
-	if (tn_json_has(in, "first"))
-		(void)tn_json_u32(in, "first", 0, UINT32_MAX, &first);
-	if (tn_json_has(in, "count"))
-		(void)tn_json_u32(in, "count", 1, PAGE_MAX, &count);
-	if (in->status != TN_OK)
+	if (tn_json_page(in, PAGE_MAX, &first, &count) != TN_OK)
 		return in->status;
 	b = json_object();
 	list = json_array();
