@@ -21,12 +21,11 @@ static void on_told(struct cp_node *node, void *ctx, tn_status status, const cha
 	pump(node, p);
 }
 
-static void call(struct cp_node *node, struct cp_peer *p, const char *name, json_t *generation)
+/* Takes the body, which says the generation so far. */
+static void call(struct cp_node *node, struct cp_peer *p, const char *name, json_t *body)
 {
-	json_t *body = json_object();
 	tn_json_put_str(body, "name", name);
 	tn_json_put_hex128(body, "session", &node->link.session);
-	json_object_set(body, "generation", generation);
 	p->updates.out++;
 	cp_exchange_call(node->exchange,
 			 &(struct cp_call_opts){
@@ -46,11 +45,10 @@ static void pump(struct cp_node *node, struct cp_peer *p)
 	u->busy = true;
 	while (u->out < OUT_MAX && (first = json_object_iter(u->waiting)) != NULL) {
 		char name[TN_NAME_MAX];
-		json_t *generation = json_incref(json_object_iter_value(first));
+		json_t *body = json_incref(json_object_iter_value(first));
 		snprintf(name, sizeof name, "%s", json_object_iter_key(first));
 		json_object_del(u->waiting, name);
-		call(node, p, name, generation);
-		json_decref(generation);
+		call(node, p, name, body);
 	}
 	u->busy = false;
 }
@@ -62,9 +60,8 @@ void cp_updates_tell(struct cp_node *node, uint32_t peer, const char *name, uint
 		p->updates.waiting = json_object();
 	if (json_object_size(p->updates.waiting) >= WAITING_MAX && json_object_get(p->updates.waiting, name) == NULL)
 		return;
-	json_t *holder = json_object();
-	tn_json_put_u64(holder, "generation", generation);
-	json_object_set(p->updates.waiting, name, json_object_get(holder, "generation"));
-	json_decref(holder);
+	json_t *body = json_object();
+	tn_json_put_u64(body, "generation", generation);
+	json_object_set_new(p->updates.waiting, name, body);
 	pump(node, p);
 }
