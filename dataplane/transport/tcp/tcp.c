@@ -23,7 +23,7 @@
 struct tcp_provider {
 	char congestion[16];
 	int send_bytes, recv_bytes; /* 0: the kernel tunes */
-	int local_send_bytes, local_recv_bytes; /* the same between two addresses of this host */
+	int local_send_bytes, local_recv_bytes; /* instead, between two addresses of this host; 0: the above holds */
 	unsigned user_timeout_ms;
 	struct tn_addr source; /* of our connections where it reaches, port 0; a wildcard: the kernel chooses */
 };
@@ -65,16 +65,14 @@ static void set_buffers(int fd, int send_bytes, int recv_bytes)
 		(void)set_int(fd, SOL_SOCKET, SO_RCVBUF, recv_bytes);
 }
 
-/* What a socket may have of `name`: nothing where the machine's limit is lower, for less than this is worse than the
- * kernel's own tuning. */
+/* 0: one is configured, or the machine's limit is lower, and less than this is worse than the kernel's own tuning. */
 static int local_bytes(int fd, int name, int configured)
 {
 	int got = 0;
 	socklen_t len = sizeof got;
-	if (configured > 0 || set_int(fd, SOL_SOCKET, name, LOCAL_BUFFER_BYTES) != 0 ||
-	    getsockopt(fd, SOL_SOCKET, name, &got, &len) != 0 || got < 2 * LOCAL_BUFFER_BYTES) /* it doubles */
-		return configured;
-	return LOCAL_BUFFER_BYTES;
+	bool may = configured == 0 && set_int(fd, SOL_SOCKET, name, LOCAL_BUFFER_BYTES) == 0 &&
+		   getsockopt(fd, SOL_SOCKET, name, &got, &len) == 0 && got >= 2 * LOCAL_BUFFER_BYTES; /* it doubles */
+	return may ? LOCAL_BUFFER_BYTES : 0;
 }
 
 /* Both ends on this host: nothing is ever on its way, and what the kernel's tuning would let pile up in between (several
