@@ -375,7 +375,8 @@ static bool check_stall(struct tctl_pump *p, uint64_t now_ns)
 	if (info.state == TENT_STATE_ATTACHED)
 		look_for_segment(p, now_ns);
 	uint64_t most_ns = is_gone(p->last_status) ? TN_MIN(p->cfg.stall_ns, GONE_STALL_NS) : p->cfg.stall_ns;
-	return still_ns < most_ns && p->complained ? true : complain(p, still_ns, still_ns >= most_ns, info.state);
+	bool over = still_ns >= most_ns;
+	return (p->complained && !over) || complain(p, still_ns, over, info.state);
 }
 
 bool tctl_pump_step(struct tctl_pump *p, uint64_t sleep_ns)
