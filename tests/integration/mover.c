@@ -104,10 +104,7 @@ static int serve(tent_context *ctx, const char *name, size_t bytes, int memfd)
 	tent_buffer buffer = { .memory = mem, .offset = GUARD, .bytes = bytes };
 	if (tent_segment_publish(ctx, name, &buffer, 1, NULL, &pub) != TENT_OK)
 		die("tent_segment_publish");
-	printf("READY\n");
-	fflush(stdout);
-	while (!stop)
-		pause();
+	serve_until_stopped();
 	bool good = same(before, GUARD, 1) && same(after, GUARD, 2);
 	printf("{\"guards\":\"%s\"}\n", good ? "intact" : "OVERWRITTEN");
 	tent_close(ctx);

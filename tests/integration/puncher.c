@@ -176,10 +176,8 @@ static bool broken(const char *name, char **refs)
 		good = try_all(*refs, FAR_OFF, "post") && good;
 	if (publish(name) != TENT_OK)
 		die("tent_segment_publish");
-	printf("%s\nREADY\n", good ? "good" : "bad");
-	fflush(stdout);
-	while (!stop)
-		pause();
+	printf("%s\n", good ? "good" : "bad");
+	serve_until_stopped();
 	bool intact = rest_is(0, 0, BODY);
 	printf("guards %s\n", intact ? "intact" : "OVERWRITTEN");
 	return good && intact;

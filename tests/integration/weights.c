@@ -144,10 +144,7 @@ static void serve(const char *name, const char *kind, char **refs)
 	buffer.rights = 0;
 	if (tent_segment_publish(ctx, name, &buffer, 1, NULL, &pub) != TENT_OK)
 		die("tent_segment_publish");
-	printf("READY\n");
-	fflush(stdout);
-	while (!stop)
-		pause();
+	serve_until_stopped();
 	expect(pread(fd, now, ALL, 0) == ALL && is_weights(now), "a byte of the weights changed");
 }
 

@@ -64,15 +64,7 @@ static void link_says(struct rig *r, const char *type, json_t *body)
 static struct rig *rig_new(void)
 {
 	struct rig *r = calloc(1, sizeof *r);
-	char text[1024];
-	FILE *f = fmemopen(text, sizeof text, "w");
-	fprintf(f, "{\"host\":{\"name\":\"me\"},\"runtime_dir\":\"/tmp/x\",\"state_dir\":\"/tmp/x\",\"peers\":[");
-	for (unsigned i = 0; i < PEERS; i++)
-		fprintf(f, "%s{\"name\":\"p%u\",\"address\":\"tcp://127.0.0.1:%u\",\"public_key\":\"%064u\"}", i > 0 ? "," : "", i,
-			9000 + i, 1 + i);
-	fprintf(f, "]}");
-	fclose(f);
-	r->config = net_config(text);
+	r->config = net_config_peers(PEERS);
 	r->now_ns = 1000 * TN_NS_PER_S;
 	cp_cells_init(&r->cells, true);
 	struct cp_node_cfg cfg = { .config = r->config, .self = { { 7 } }, .control_session = { { 9 } }, .seed = 42,

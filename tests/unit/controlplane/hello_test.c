@@ -108,15 +108,7 @@ static tn_status count(void *ctx, const struct cp_output *out)
 static struct crowd *crowd_new(void)
 {
 	struct crowd *c = calloc(1, sizeof *c);
-	char text[MANY * 160 + 200];
-	FILE *f = fmemopen(text, sizeof text, "w");
-	fprintf(f, "{\"host\":{\"name\":\"me\"},\"runtime_dir\":\"/tmp/x\",\"state_dir\":\"/tmp/x\",\"peers\":[");
-	for (unsigned i = 0; i < MANY; i++)
-		fprintf(f, "%s{\"name\":\"p%u\",\"address\":\"tcp://127.0.0.1:%u\",\"public_key\":\"%064u\"}", i > 0 ? "," : "", i,
-			9000 + i, 1 + i);
-	fprintf(f, "]}");
-	fclose(f);
-	c->config = net_config(text);
+	c->config = net_config_peers(MANY);
 	c->now_ns = 1000 * TN_NS_PER_S;
 	cp_cells_init(&c->cells, true);
 	struct cp_node_cfg cfg = { .config = c->config, .self = { { 7 } }, .control_session = { { 9 } }, .seed = 42,

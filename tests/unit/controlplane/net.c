@@ -81,6 +81,22 @@ struct tn_config *net_config(const char *text)
 	return cfg;
 }
 
+struct tn_config *net_config_peers(unsigned cnt)
+{
+	char *text;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+	fprintf(f, "{\"host\":{\"name\":\"me\"},\"runtime_dir\":\"/tmp/x\",\"state_dir\":\"/tmp/x\",\"peers\":[");
+	for (unsigned i = 0; i < cnt; i++)
+		fprintf(f, "%s{\"name\":\"p%u\",\"address\":\"tcp://127.0.0.1:%u\",\"public_key\":\"%064u\"}", i > 0 ? "," : "", i,
+			9000 + i, 1 + i);
+	fprintf(f, "]}");
+	fclose(f);
+	struct tn_config *cfg = net_config(text);
+	free(text);
+	return cfg;
+}
+
 static struct tn_config *config_of(int host)
 {
 	char text[512];

@@ -34,6 +34,8 @@ struct net {
 
 /* The config that this text is; it must be one. */
 struct tn_config *net_config(const char *text);
+/* Of host "me", which has `cnt` peers "p0", "p1", ... */
+struct tn_config *net_config_peers(unsigned cnt);
 /* Two hosts "a" and "b" that know each other. */
 struct net *net_new(void);
 void net_free(struct net *n);
