@@ -97,7 +97,8 @@ struct cp_peer {
 	struct cp_peer_error error;
 	/* as a client of it */
 	enum cp_ticket_state ticket_state;
-	uint64_t ask_call;             /* the question under way, 0 = none */
+	uint64_t ask_call;             /* the question under way, 0 = none; while HELD: a recheck */
+	bool renew;                    /* the ticket told last was refused: every question is for another, until one came */
 	struct tn_id128 session;       /* of its data plane, as last told */
 	struct tn_id128 ticket;        /* secret */
 	uint8_t datagram_key[32];      /* secret: for datagrams we send to it */
@@ -240,7 +241,8 @@ void cp_contact_answered(struct cp_peer *peer);
 /* peer/ticket.c: make sure a ticket for our data plane's session at `peer` is held or being asked for. `stale`: the one
  * held was refused. When something changes, cp_opens_advance() runs. */
 void cp_ticket_want(struct cp_node *node, struct cp_peer *peer, bool stale);
-/* Ask even if one is held: it may be as good as ever, but what came with it is not. */
+/* Ask even if one is held: it may be as good as ever, but what came with it is not. It stays held meanwhile, also when no
+ * answer comes; a question because it was refused takes the place of this one. */
 void cp_ticket_recheck(struct cp_node *node, struct cp_peer *peer);
 /* The peer is back: what it refused or left unanswered may be asked again at once. */
 void cp_ticket_forgive(struct cp_peer *peer);

@@ -61,6 +61,16 @@ static tn_status read_ticket(const struct cp_node *node, struct cp_peer *p, cons
 	return TN_OK;
 }
 
+static void held(struct cp_node *node, struct cp_peer *p, const struct tn_id128 *session)
+{
+	p->ticket_state = CP_TICKET_HELD;
+	p->renew = false;
+	TN_HOOK(cp_ticket_held);
+	p->backoff_ns = 0;
+	cp_datagram_ready(node, p);
+	cp_remote_invalidate_session(node, node->remote, p->index, session);
+}
+
 static void on_ticket(struct cp_node *node, void *ctx, tn_status status, const char *detail, const json_t *body)
 {
 	struct cp_peer *p = ctx;
@@ -75,11 +85,7 @@ static void on_ticket(struct cp_node *node, void *ctx, tn_status status, const c
 		tn_log_warn("peer", "%s gives no ticket for our lanes: %s (%s)", p->cfg->name, p->last_detail,
 			    tn_status_name(status));
 	if (status == TN_OK) {
-		p->ticket_state = CP_TICKET_HELD;
-		TN_HOOK(cp_ticket_held);
-		p->backoff_ns = 0;
-		cp_datagram_ready(node, p);
-		cp_remote_invalidate_session(node, node->remote, p->index, &session);
+		held(node, p, &session);
 	} else {
 		p->ticket_state = CP_TICKET_FAILED;
 		p->backoff_ns = p->backoff_ns == 0 ? BACKOFF_MIN_NS : TN_MIN(p->backoff_ns * 2, BACKOFF_MAX_NS);
@@ -88,38 +94,63 @@ static void on_ticket(struct cp_node *node, void *ctx, tn_status status, const c
 	cp_opens_advance(node, p->index, NULL);
 }
 
-static void ask(struct cp_node *node, struct cp_peer *p, bool renew)
+/* Nobody refused what is held: without an answer it stays as good as it was. */
+static void on_rechecked(struct cp_node *node, void *ctx, tn_status status, const char *detail, const json_t *body)
 {
-	if (p->ticket_state == CP_TICKET_ASKING || (p->ticket_state == CP_TICKET_FAILED && node->now_ns < p->retry_ns))
+	struct cp_peer *p = ctx;
+	struct tn_id128 session;
+	char why[sizeof p->last_detail];
+	(void)detail;
+	p->ask_call = 0;
+	if (status != TN_OK || read_ticket(node, p, body, &session, why, sizeof why) != TN_OK)
 		return;
-	if (!node->link.attached)
-		return;
+	held(node, p, &session);
+	cp_opens_advance(node, p->index, NULL);
+}
+
+static void call(struct cp_node *node, struct cp_peer *p, cp_call_done done)
+{
 	json_t *body = json_object();
 	tn_json_put_hex128(body, "session", &node->link.session);
 	tn_json_put_hex128(body, "control_session", &node->control_session);
 	json_object_set_new(body, "addresses", cp_address_own(node->config));
-	if (renew)
+	if (p->renew)
 		tn_json_put_bool(body, "renew", true);
-	p->ticket_state = CP_TICKET_ASKING;
 	p->ask_call = cp_exchange_call(
 		node->exchange,
 		&(struct cp_call_opts){
 			.target = p->index, .type = "issue_ticket", .method = TN_RPC_METHOD_ISSUE_TICKET, .body = body,
 			.attempts = (uint32_t)tn_config_u64(node->config, TN_CFG_CONTROL_RPC_ATTEMPTS),
 			.deadline_ns = node->now_ns + tn_config_ns(node->config, TN_CFG_CONTROL_RPC_TIMEOUT_MS),
-			.done = on_ticket, .ctx = p },
+			.done = done, .ctx = p },
 		node->now_ns);
+}
+
+static void ask(struct cp_node *node, struct cp_peer *p)
+{
+	if (p->ticket_state == CP_TICKET_ASKING || (p->ticket_state == CP_TICKET_FAILED && node->now_ns < p->retry_ns))
+		return;
+	if (!node->link.attached)
+		return;
+	cp_exchange_cancel(node->exchange, p->ask_call); /* a recheck: its answer would be what was refused */
+	p->ticket_state = CP_TICKET_ASKING;
+	call(node, p, on_ticket);
 }
 
 void cp_ticket_want(struct cp_node *node, struct cp_peer *p, bool stale)
 {
-	if (p->ticket_state != CP_TICKET_HELD || stale)
-		ask(node, p, p->ticket_state == CP_TICKET_HELD);
+	if (p->ticket_state == CP_TICKET_HELD && !stale)
+		return;
+	p->renew |= p->ticket_state == CP_TICKET_HELD;
+	ask(node, p);
 }
 
 void cp_ticket_recheck(struct cp_node *node, struct cp_peer *p)
 {
-	ask(node, p, false);
+	if (p->ticket_state != CP_TICKET_HELD)
+		ask(node, p);
+	else if (p->ask_call == 0 && node->link.attached)
+		call(node, p, on_rechecked);
 }
 
 void cp_ticket_forgive(struct cp_peer *p)
@@ -135,6 +166,7 @@ void cp_tickets_reset(struct cp_node *node)
 		struct cp_peer *p = &node->peers[i];
 		cp_exchange_cancel(node->exchange, p->ask_call);
 		p->ask_call = 0;
+		p->renew = false;
 		p->ticket_state = CP_TICKET_NONE;
 		p->backoff_ns = p->retry_ns = 0;
 		sodium_memzero(&p->ticket, sizeof p->ticket);

@@ -246,6 +246,79 @@ static void late_answer(void)
 	net_free(n);
 }
 
+/* ---- asked again although one is held ---- */
+
+static struct net *ticket_held(struct cp_peer **b, struct tn_id128 *ticket)
+{
+	struct net *n = net_new();
+	net_attach(n, A, 0xa1, 1);
+	net_attach(n, B, 0xb1, 1);
+	*b = other_at(n, A);
+	cp_ticket_want(n->host[A].node, *b, false);
+	net_relay(n);
+	CU_ASSERT_EQUAL_FATAL((*b)->ticket_state, CP_TICKET_HELD);
+	*ticket = (*b)->ticket;
+	return n;
+}
+
+/* The data plane of A says that the ticket it has was refused. */
+static void refused(struct net *n)
+{
+	net_link_say(n, A, "peer_refresh", 90, false, TN_OK,
+		     json_pack("{s:s,s:s}", "peer", "b", "stale_session", "b1000000000000000000000000000000"));
+}
+
+static void renewal_during_a_recheck(void)
+{
+	struct cp_peer *b;
+	struct tn_id128 first;
+	struct net *n = ticket_held(&b, &first);
+	cp_ticket_recheck(n->host[A].node, b);
+	refused(n);
+	net_relay(n);
+	CU_ASSERT_EQUAL(b->ticket_state, CP_TICKET_HELD);
+	CU_ASSERT_FALSE(tn_id128_eq(&b->ticket, &first));
+	CU_ASSERT_TRUE(tn_id128_eq(&b->ticket, &other_at(n, B)->issued_ticket));
+	net_free(n);
+}
+
+static void recheck_without_answer(void)
+{
+	struct cp_peer *b;
+	struct tn_id128 first;
+	struct net *n = ticket_held(&b, &first);
+	n->host[B].refuse = true;
+	cp_ticket_recheck(n->host[A].node, b);
+	CU_ASSERT_EQUAL(b->ticket_state, CP_TICKET_HELD); /* and of use meanwhile */
+	net_pass(n, 10 * TN_NS_PER_S);
+	CU_ASSERT_EQUAL(b->ask_call, 0);
+	CU_ASSERT_EQUAL(b->ticket_state, CP_TICKET_HELD);
+	CU_ASSERT_TRUE(tn_id128_eq(&b->ticket, &first));
+	net_free(n);
+}
+
+/* The next question is for another one, too. */
+static void renewal_without_answer(void)
+{
+	struct cp_peer *b;
+	struct tn_id128 first;
+	struct net *n = ticket_held(&b, &first);
+	n->host[B].refuse = true;
+	refused(n);
+	net_pass(n, 10 * TN_NS_PER_S);
+	CU_ASSERT_EQUAL(b->ticket_state, CP_TICKET_FAILED);
+	n->host[B].refuse = false;
+	cp_ticket_forgive(b);
+	cp_ticket_want(n->host[A].node, b, false);
+	for (int i = 0; i < 400 && b->ticket_state != CP_TICKET_HELD; i++) {
+		net_pass(n, 10 * TN_NS_PER_MS);
+		net_relay(n);
+	}
+	CU_ASSERT_EQUAL(b->ticket_state, CP_TICKET_HELD);
+	CU_ASSERT_FALSE(tn_id128_eq(&b->ticket, &first));
+	net_free(n);
+}
+
 TN_TEST_MAIN("controlplane/datagram",
 	{ "one control plane restarts", one_restarts },
 	{ "the other one restarts", the_other_restarts },
@@ -254,4 +327,7 @@ TN_TEST_MAIN("controlplane/datagram",
 	{ "one way", one_way },
 	{ "questions asked again", questions_asked_again },
 	{ "a late installation is not the newer one's", late_installation },
-	{ "a late answer is not the newer question's", late_answer })
+	{ "a late answer is not the newer question's", late_answer },
+	{ "a renewal during a recheck", renewal_during_a_recheck },
+	{ "a recheck without an answer", recheck_without_answer },
+	{ "a renewal without an answer", renewal_without_answer })
