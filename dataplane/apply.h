@@ -7,6 +7,7 @@
 #ifndef DP_APPLY_H
 #define DP_APPLY_H
 
+#include "common/list.h"
 #include "dataplane/segment/table.h"
 
 struct dp_qp;
@@ -74,6 +75,10 @@ struct dp_note_in {
 	char from[TN_NAME_MAX];         /* "" = this host */
 	uint32_t uid;                   /* local senders: uid of the sending client */
 	uint32_t len;
+	struct tn_list link;            /* from here on the control thread's: a verdict that is yet to be told */
+	uint64_t token;
+	uint32_t worker;
+	tn_status verdict;
 	uint8_t payload[];
 };
 

@@ -95,6 +95,7 @@ tn_status dp_control_init(struct dp_control *ctl, const struct dp_control_cfg *c
 	tn_status s;
 
 	*ctl = (struct dp_control){ .cfg = *cfg, .config = cfg->config, .tune_flight = { .done = tune_acked } };
+	dp_notes_init(&ctl->notes, tn_real_ns() / TN_NS_PER_US);
 	tn_metrics_bind(&ctl->metrics, shr_tele_cells(cfg->telemetry, thread),
 	                tn_config_bool(cfg->config, TN_CFG_METRICS_RECORDING));
 	shr_event_writer_init(&ctl->events, cfg->telemetry, thread, false);
@@ -107,7 +108,6 @@ tn_status dp_control_init(struct dp_control *ctl, const struct dp_control_cfg *c
 	tn_rand_seed(&ctl->rand, seeds[0]);
 	dp_crew_init(&ctl->crew, &ctl->loop, on_event, ctl);
 	dp_attach_init(&ctl->attach, ctl, (uint32_t)tn_config_u64(cfg->config, TN_CFG_LIMITS_MAX_CLIENTS));
-	dp_notes_init(&ctl->notes, tn_real_ns() / TN_NS_PER_US);
 	dp_peers_init(&ctl->peers, ctl);
 	dp_handles_init(&ctl->memories, PER_CLIENT_CAP);
 	dp_handles_init(&ctl->segments, PER_CLIENT_CAP);
@@ -130,6 +130,7 @@ void dp_control_fini(struct dp_control *ctl)
 	ctl->link = NULL;
 	dp_reap_fini(&ctl->reap);
 	dp_crew_fini(&ctl->crew);
+	dp_notes_fini(&ctl->notes);
 	dp_attach_fini(&ctl->attach);
 	dp_greet_fini(&ctl->greet);
 	dp_peers_fini(&ctl->peers);
@@ -148,6 +149,7 @@ void dp_control_turn(struct dp_control *ctl)
 {
 	dp_loop_turn(&ctl->loop, ctl->link_more ? 0 : DP_TURN_NS);
 	dp_crew_flush(&ctl->crew);
+	dp_notes_flush(ctl);
 	ctl->link_more = ctl->link != NULL && dp_link_poll(ctl->link);
 	tn_store_relaxed64(&ctl->cfg.telemetry->hdr->heartbeat_ns, ctl->loop.now_ns);
 }

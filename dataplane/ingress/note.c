@@ -10,7 +10,24 @@
 #include "dataplane/control.h"
 #include "dataplane/segment/local.h"
 
-void dp_notes_init(struct dp_notes *n, uint64_t start) { *n = (struct dp_notes){ .seq = start }; }
+void dp_notes_init(struct dp_notes *n, uint64_t start)
+{
+	*n = (struct dp_notes){ .seq = start };
+	tn_list_init(&n->owed);
+}
+
+static struct dp_note_in *owed_pop(struct tn_list *owed)
+{
+	struct tn_list *node = tn_list_pop_front(owed);
+
+	return node != NULL ? tn_list_entry(node, struct dp_note_in, link) : NULL;
+}
+
+void dp_notes_fini(struct dp_notes *n)
+{
+	for (struct dp_note_in *note; (note = owed_pop(&n->owed)) != NULL;)
+		free(note);
+}
 
 static bool may_send(const struct dp_segment *s, const struct dp_note_in *note)
 {
@@ -55,12 +72,32 @@ static tn_status judge(struct dp_control *ctl, tn_handle segment, const struct d
 	return TN_OK;
 }
 
+/* Behind commands that the worker is yet to be told there is no room. */
+static void tell_or_keep(struct dp_control *ctl, struct dp_note_in *note)
+{
+	struct dp_cmd cmd = { .kind = DP_CMD_NOTE_VERDICT, .fd = -1, .num = note->token, .status = note->verdict };
+
+	if (dp_crew_post(&ctl->crew, note->worker, cmd))
+		free(note);
+	else
+		tn_list_push_back(&ctl->notes.owed, &note->link);
+}
+
 void dp_notes_deliver(struct dp_control *ctl, uint32_t worker, uint64_t token, tn_handle segment,
                       struct dp_note_in *note)
 {
-	tn_status verdict = judge(ctl, segment, note);
+	note->verdict = judge(ctl, segment, note);
+	note->worker = worker;
+	note->token = token;
+	tell_or_keep(ctl, note);
+}
 
-	free(note);
-	(void)dp_crew_post(&ctl->crew, worker,
-	                   (struct dp_cmd){ .kind = DP_CMD_NOTE_VERDICT, .fd = -1, .num = token, .status = verdict });
+void dp_notes_flush(struct dp_control *ctl)
+{
+	struct tn_list owed;
+
+	tn_list_init(&owed);
+	tn_list_splice_back(&owed, &ctl->notes.owed);
+	for (struct dp_note_in *note; (note = owed_pop(&owed)) != NULL;)
+		tell_or_keep(ctl, note);
 }

@@ -374,6 +374,41 @@ static void order_holds_without_memory(void)
 	end();
 }
 
+/* Who sent the notice waits for it, however long. */
+static void a_verdict_is_late_but_never_lost(void)
+{
+	struct dp_flight ahead = { .done = note_done };
+	uint64_t id = 0;
+
+	begin(2);
+	uint64_t mem = app_register(&b, sock, fd, BYTES, SHR_RIGHT_ALL);
+	CU_ASSERT_EQUAL(app_publish(&b, sock, "kv", mem, BYTES, SHR_ACCESS_SAME_UID, &id), TN_OK);
+	memory_short(0);
+	dp_crew_send(&b.ctl.crew, 1, (struct dp_cmd){ .kind = DP_CMD_FENCE, .fd = -1 }, &ahead);
+	for (unsigned i = 0; i < 3; i++) {
+		struct dp_note_in *note = calloc(1, sizeof *note);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(note);
+		note->uid = getuid();
+		fake_emit(1, &(struct dp_evt){ .kind = DP_EVT_NOTE, .num = 70 + i, .num2 = i < 2 ? id : id + 1, .ptr = note });
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		CU_ASSERT_EQUAL(app_recv(&b, sock, &m), TN_OK);
+		CU_ASSERT_EQUAL(m.hdr.type, SHR_MSG_NOTE);
+	}
+	bench_turns(&b, 5);
+	CU_ASSERT_EQUAL(fake_count(1, DP_CMD_NOTE_VERDICT), 0);
+	memory_back();
+	CU_ASSERT_TRUE(turn_until(&b, fake_count(1, DP_CMD_NOTE_VERDICT) == 3));
+	const struct fake_cmds *posted = fake_posted(1);
+	for (unsigned i = 0; i < 3 && posted->cnt >= 3; i++) {
+		const struct dp_cmd *v = &posted->cmd[posted->cnt - 3 + i];
+		CU_ASSERT_EQUAL(v->num, 70 + i);
+		CU_ASSERT_EQUAL(v->status, i < 2 ? TN_OK : TN_STALE);
+	}
+	CU_ASSERT_EQUAL(fake_count(0, DP_CMD_NOTE_VERDICT), 0);
+	end();
+}
+
 TN_TEST_MAIN("refusal", { "a refused queue pair is no queue pair", a_refused_queue_pair_is_no_queue_pair },
              { "a refused queue pair of a dead client goes", a_refused_queue_pair_of_a_dead_client_goes },
              { "a memory refused by one is taken from the others", a_memory_refused_by_one_is_taken_from_the_others },
@@ -384,4 +419,5 @@ TN_TEST_MAIN("refusal", { "a refused queue pair is no queue pair", a_refused_que
              { "without memory what adds is refused", without_memory_what_adds_is_refused },
              { "half an addition is undone", half_an_addition_is_undone },
              { "without memory what removes is late", without_memory_what_removes_is_late },
-             { "order holds without memory", order_holds_without_memory })
+             { "order holds without memory", order_holds_without_memory },
+             { "a verdict is late but never lost", a_verdict_is_late_but_never_lost })
