@@ -25,7 +25,8 @@ enum dp_cmd_kind {
 	DP_CMD_REMOTE_DEL,   /* num: handle */
 	DP_CMD_PEER_SET,     /* ptr: const struct dp_peer: adds or replaces by index; ack = old one unused */
 	DP_CMD_LANE_ADOPT,   /* fd + ptr: malloc'ed struct dp_hello (checked, ticket valid); the worker owns both */
-	DP_CMD_FENCE,        /* peer + session: close every incoming lane of the peer id whose session differs; then ack */
+	DP_CMD_FENCE,        /* peer + session: close every incoming lane of the peer id (zero: of any) whose session differs;
+	                        then ack */
 	DP_CMD_NOTE_VERDICT, /* num: token of DP_EVT_NOTE, status: what the receiver's inbox said */
 	DP_CMD_DATAGRAM,     /* peer index in num2 + ptr: malloc'ed bytes, len: send on the protected control lane */
 	DP_CMD_TUNE,         /* ptr: const struct tn_config, borrowed until the next one is acknowledged; num: its

@@ -409,6 +409,31 @@ static void a_verdict_is_late_but_never_lost(void)
 	end();
 }
 
+/* One whose key changes twice before the workers could be told: lanes of neither old key stay. */
+static void an_owed_fence_is_not_forgotten(void)
+{
+	struct tn_peer_id keys[] = { { { 1 } }, { { 2 } }, { { 3 } }, { { 4 } } };
+
+	begin(2);
+	(void)app_register(&b, sock, fd, BYTES, SHR_RIGHT_ALL);
+	CU_ASSERT_EQUAL(dp_peers_list_add(&b.ctl.peers, "x", &keys[0]), TN_OK);
+	struct dp_peer_slot *slot = dp_peers_find(&b.ctl.peers, "x");
+	memory_short(1); /* the first worker is told at once */
+	CU_ASSERT_EQUAL(dp_peers_list_add(&b.ctl.peers, "x", &keys[1]), TN_OK);
+	CU_ASSERT_EQUAL(fake_count(0, DP_CMD_FENCE), 1);
+	CU_ASSERT_TRUE(tn_peer_id_eq(&fake_last(0, DP_CMD_FENCE)->peer, &keys[0]));
+	CU_ASSERT_EQUAL_FATAL(fake_count(1, DP_CMD_FENCE), 0);
+	CU_ASSERT_EQUAL(dp_peers_list_add(&b.ctl.peers, "x", &keys[2]), TN_OK);
+	memory_back();
+	CU_ASSERT_TRUE(turn_until(&b, slot->shut.waiting == 0));
+	CU_ASSERT_EQUAL(fake_count(1, DP_CMD_FENCE), 1);
+	CU_ASSERT_TRUE(tn_peer_id_is_zero(&fake_last(1, DP_CMD_FENCE)->peer)); /* of every peer: both are among them */
+	CU_ASSERT_EQUAL(dp_peers_list_add(&b.ctl.peers, "x", &keys[3]), TN_OK);
+	CU_ASSERT_TRUE(turn_until(&b, slot->shut.waiting == 0));
+	CU_ASSERT_TRUE(tn_peer_id_eq(&fake_last(1, DP_CMD_FENCE)->peer, &keys[2]));
+	end();
+}
+
 TN_TEST_MAIN("refusal", { "a refused queue pair is no queue pair", a_refused_queue_pair_is_no_queue_pair },
              { "a refused queue pair of a dead client goes", a_refused_queue_pair_of_a_dead_client_goes },
              { "a memory refused by one is taken from the others", a_memory_refused_by_one_is_taken_from_the_others },
@@ -420,4 +445,5 @@ TN_TEST_MAIN("refusal", { "a refused queue pair is no queue pair", a_refused_que
              { "half an addition is undone", half_an_addition_is_undone },
              { "without memory what removes is late", without_memory_what_removes_is_late },
              { "order holds without memory", order_holds_without_memory },
-             { "a verdict is late but never lost", a_verdict_is_late_but_never_lost })
+             { "a verdict is late but never lost", a_verdict_is_late_but_never_lost },
+             { "an owed fence is not forgotten", an_owed_fence_is_not_forgotten })

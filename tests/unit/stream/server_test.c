@@ -423,6 +423,14 @@ static void test_incarnations(void)
 	CU_ASSERT(mem_is_open(k3, 1));
 	CU_ASSERT(rig.b.t->ops->fence(rig.b.t, &h.sender, &none));
 	CU_ASSERT(!mem_is_open(k3, 1) && tn_load_relaxed32(&rig.conn_cnt) == 0);
+	struct tn_peer_id any = { { 0 } };
+	int k4 = dial_as(3, 1, 0, &status);
+	CU_ASSERT(status == DP_HELLO_ACCEPTED && mem_is_open(k4, 1));
+	h = hello_of(3, 1, 0);
+	CU_ASSERT(rig.b.t->ops->fence(rig.b.t, &any, &h.sender_session));
+	CU_ASSERT(mem_is_open(k4, 1));
+	CU_ASSERT(rig.b.t->ops->fence(rig.b.t, &any, &none));
+	CU_ASSERT(!mem_is_open(k4, 1) && tn_load_relaxed32(&rig.conn_cnt) == 0);
 	end();
 }
 
