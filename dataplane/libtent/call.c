@@ -176,6 +176,8 @@ tn_status lt_call(tent_context *ctx, const struct lt_call *call, struct lt_reply
 		}
 		if (s != TN_OK)
 			return s;
+		if (lost && !call->again && ctx->held_there)
+			return TN_CLIENT_BROKEN;
 		if (lost && !call->again) {
 			*reply = nothing;
 			return TN_OK;

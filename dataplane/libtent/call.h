@@ -44,8 +44,8 @@ struct lt_waiter {
 
 /* Sends and waits. Lock held at entry and exit, released while waiting; on return with TN_OK the state is ATTACHED (or
  * the call was answered by a death, see `again`) and the ids in the reply are valid as long as the lock is not
- * released. TN_OK: reply->status is the answer. TN_TIMEOUT, TN_DATAPLANE_DOWN (dead), TN_NO_MEMORY, TN_SYSTEM: no
- * answer. */
+ * released. TN_OK: reply->status is the answer. TN_TIMEOUT, TN_DATAPLANE_DOWN (dead), TN_CLIENT_BROKEN (not `again`:
+ * given up before it hung up, so it may hold what it was to let go of), TN_NO_MEMORY, TN_SYSTEM: no answer. */
 tn_status lt_call(tent_context *ctx, const struct lt_call *call, struct lt_reply *reply);
 /* Sends without waiting; the keeper calls `finish`. Lock held. TN_AGAIN: the socket is full. */
 tn_status lt_call_start(tent_context *ctx, const struct lt_call *call,

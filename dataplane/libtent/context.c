@@ -279,20 +279,20 @@ static void close_in_child(tent_context *ctx)
 	ctx->sock = ctx->wake_fd = ctx->note_fd = -1;
 }
 
-/* Lock held. Not TENT_OK: the data plane lives and did not say that it let go of our memory. */
+/* Lock held. TENT_OK: the data plane said that it let go of our memory, or it hung up, which it does after that. */
 static tent_status say_goodbye(tent_context *ctx)
 {
 	struct lt_reply reply = { .status = TN_OK };
 	struct lt_call bye = { .type = SHR_MSG_BYE, .build = lt_build_none, .fd = -1,
 			       .deadline_ns = tn_deadline_after(tn_now_ns(), ctx->timeout_ns) };
 
-	if (ctx->state != TENT_STATE_ATTACHED)
+	if (ctx->state != TENT_STATE_ATTACHED && !ctx->held_there)
 		return TENT_OK; /* a hang-up let go of it */
-	if (ctx->broken)
-		return lt_fail(TN_CLIENT_BROKEN, "tent_close: %s; the data plane was not asked to let go", ctx->dead_text);
-	tn_status s = lt_call(ctx, &bye, &reply);
+	tn_status s = ctx->broken || ctx->held_there ? TN_CLIENT_BROKEN : lt_call(ctx, &bye, &reply);
 	if (s == TN_OK)
 		s = reply.status;
+	if (s == TN_CLIENT_BROKEN)
+		return lt_fail(s, "tent_close: %s; the data plane did not say that it let go", ctx->dead_text);
 	return s == TN_OK ? TENT_OK : lt_call_fail(ctx, "tent_close", "detaching", s, reply.detail);
 }
 

@@ -36,6 +36,7 @@ struct tent_context {
 	bool closing;             /* tent_close() runs: a hang-up ends the keeper */
 	bool draining;            /* the data plane said that it shuts down */
 	bool broken;              /* an application thread found its ring corrupt: see lt_context_break() */
+	bool held_there;          /* DEAD without a hang-up: the data plane may hold our memory still */
 	tn_status dead_status;    /* DEAD: why, and in words */
 	char dead_text[160];
 	struct shr_msg_hello_reply hello;

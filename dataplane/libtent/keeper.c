@@ -64,6 +64,7 @@ static void give_up(tent_context *ctx, tn_status status, const char *why)
 			break;
 	} while (s != TN_PATH_DOWN && s != TN_SYSTEM);
 	(void)pthread_mutex_lock(&ctx->lock);
+	ctx->held_there = s != TN_PATH_DOWN || ctx->closing; /* tent_close() shuts the socket down itself */
 	lt_context_die(ctx, status, why);
 	(void)pthread_mutex_unlock(&ctx->lock);
 }
@@ -113,15 +114,6 @@ static bool is_goodbye(tent_context *ctx)
 	return closing;
 }
 
-/* The socket hung up or spoke nonsense. */
-static void lose_attachment(tent_context *ctx, tn_status s)
-{
-	if (s == TN_PATH_PROTOCOL)
-		give_up(ctx, TN_CLIENT_BROKEN, "the data plane sent a message that is not of the attach protocol");
-	else
-		lt_recover(ctx);
-}
-
 void *lt_keeper_main(void *arg)
 {
 	tent_context *ctx = arg;
@@ -144,8 +136,11 @@ void *lt_keeper_main(void *arg)
 		tn_status s = receive_all(ctx);
 		if (s == TN_OK)
 			continue;
-		if (is_goodbye(ctx))
+		if (s == TN_PATH_PROTOCOL)
+			give_up(ctx, TN_CLIENT_BROKEN, "the data plane sent a message that is not of the attach protocol");
+		else if (is_goodbye(ctx))
 			return NULL;
-		lose_attachment(ctx, s);
+		else
+			lt_recover(ctx);
 	}
 }

@@ -244,7 +244,8 @@ tent_status tent_qp_create(tent_context *ctx, const tent_qp_options *opt, tent_q
 	return s;
 }
 
-/* Has the data plane that lives let go of it? TN_OK also when there is none. Lock held; the queue pair is in no list. */
+/* Has the data plane that lives let go of it? TN_OK also when there is none: one that hung up has. Lock held; the queue
+ * pair is in no list. */
 static tn_status destroy_there(const tent_qp *qp, uint64_t deadline_ns)
 {
 	const tent_context *ctx = qp->ctx;
@@ -252,6 +253,8 @@ static tn_status destroy_there(const tent_qp *qp, uint64_t deadline_ns)
 	const struct lt_ring *living = qp->next_ring != NULL ? qp->next_ring : qp->ring;
 	struct lt_reply reply = { .status = TN_OK };
 
+	if (ctx->held_there)
+		return TN_CLIENT_BROKEN;
 	if (living == NULL || ctx->state != TENT_STATE_ATTACHED ||
 	    (qp->next_ring == NULL && (tn_load_relaxed32(&qp->events) & LT_EVENT_LOST) != 0))
 		return TN_OK;

@@ -103,6 +103,37 @@ static void nonsense_on_the_socket(void)
 	rig_down(&r);
 }
 
+/* Given up, and it does not hang up, as one that is stopped: nobody says that our memory is quiet. */
+static void nobody_let_go(void)
+{
+	struct rig r;
+	struct app a;
+
+	rig_up(&r);
+	app_up(&a, &r, 100);
+	tn_store_release32(&r.ctl->silent, 1);
+	rig_set(&r, &r.ctl->nonsense, 1);
+	expect_broken(&a, 0, "not of the attach protocol");
+	CU_ASSERT_EQUAL(tent_memory_free(a.near), TENT_CLIENT_BROKEN);
+	CU_ASSERT_EQUAL(tent_qp_destroy(a.qp), TENT_CLIENT_BROKEN);
+	CU_ASSERT_PTR_NOT_NULL(strstr(tent_last_error(), "let go"));
+	CU_ASSERT_EQUAL(tent_close(a.ctx), TENT_CLIENT_BROKEN);
+	CU_ASSERT_PTR_NOT_NULL(strstr(tent_last_error(), "let go"));
+	rig_down(&r);
+}
+
+/* Nonsense instead of the answer to our goodbye is no answer. */
+static void nonsense_is_no_goodbye(void)
+{
+	struct rig r;
+
+	rig_up(&r);
+	tent_context *ctx = rig_open(&r, 1000);
+	rig_set(&r, &r.ctl->nonsense_to_bye, 1);
+	CU_ASSERT_EQUAL(tent_close(ctx), TENT_CLIENT_BROKEN);
+	rig_down(&r);
+}
+
 /* It lives on but wants us no more: attaching again by ourselves would only repeat what broke. */
 static void being_thrown_out(void)
 {
@@ -172,6 +203,8 @@ TN_TEST_MAIN("libtent corrupt",
 	{ "a wild completion index", bad_completion_index },
 	{ "a wild submission index", bad_submission_index },
 	{ "nonsense on the socket", nonsense_on_the_socket },
+	{ "nobody let go", nobody_let_go },
+	{ "nonsense is no goodbye", nonsense_is_no_goodbye },
 	{ "being thrown out", being_thrown_out },
 	{ "our own ring scribbled over", our_own_ring_scribbled_over },
 	{ "silence", silence })

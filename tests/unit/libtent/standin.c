@@ -312,6 +312,8 @@ static void on_give_back(struct client *c, const struct shr_msg_hdr *h, uint64_t
 		refuse(c, h, s);
 }
 
+static void say_nonsense(struct client *c) { (void)!send(c->sock, "nonsense", 8, MSG_NOSIGNAL); }
+
 /* False: the client is gone. */
 static bool on_message(struct client *c)
 {
@@ -359,7 +361,12 @@ static bool on_message(struct client *c)
 		count(&ctl->acks, (int)b.count);
 		break;
 	}
-	case SHR_MSG_BYE: answer(c, &h, NULL, 0, NULL); return false;
+	case SHR_MSG_BYE:
+		if (tn_load_acquire32(&ctl->nonsense_to_bye) != 0) {
+			say_nonsense(c);
+			break;
+		}
+		answer(c, &h, NULL, 0, NULL); return false;
 	default:
 		memcpy(&id, body, sizeof id);
 		on_give_back(c, &h, id.id);
@@ -387,7 +394,7 @@ static void obey(struct client *c)
 {
 	if (tn_load_acquire32(&ctl->nonsense) != 0) {
 		tn_store_relaxed32(&ctl->nonsense, 0);
-		(void)!send(c->sock, "nonsense", 8, MSG_NOSIGNAL);
+		say_nonsense(c);
 	}
 	if (tn_load_acquire32(&ctl->drain) != 0) {
 		tn_store_relaxed32(&ctl->drain, 0);

@@ -91,8 +91,8 @@ TENT_API tent_status tent_open(const tent_options *opt, tent_context **ctx_out);
 /* Detach: cancels outstanding work, withdraws, unmaps what tent_memory_alloc() gave. Destroys the context and all child
  * objects whatever it returns. OK: nothing touches their memory any more; NULL is fine. TIMEOUT, CLIENT_BROKEN, or
  * any other failure but FORKED: the data plane did not confirm that, so a memfd that was registered may still be written
- * until it noticed the hang-up. FORKED: the child let go of its copies of the descriptors, nothing else happened. Blocks up to the context's timeout. No other
- * thread may be inside a call on this context. */
+ * until it noticed the hang-up. FORKED: the child let go of its copies of the descriptors, nothing else happened. Blocks
+ * up to the context's timeout. No other thread may be inside a call on this context. */
 TENT_API tent_status tent_close(tent_context *ctx);
 
 typedef uint32_t tent_state;
