@@ -54,7 +54,7 @@ struct tent_context {
 
 	/* notices */
 	struct tn_list notes;
-	uint32_t note_cnt;        /* in the list */
+	uint32_t note_sent_cnt;   /* in the list and sent by somebody */
 	uint32_t note_inflight;   /* of this attachment: received and not acknowledged */
 	uint32_t note_taken;      /* of this attachment: taken by the application and not acknowledged */
 };
@@ -86,8 +86,10 @@ void lt_context_die(tent_context *ctx, tn_status status, const char *why);
 
 /* notify.c: a notice arrived. Lock held. False: the data plane broke the protocol. */
 bool lt_note_arrived(tent_context *ctx, const struct shr_msg *m);
-/* Puts a notice of our own into the inbox: segment `name` of this context is lost. Lock held. */
-void lt_note_lost(tent_context *ctx, const char *name, tn_status why);
+/* Puts a notice of our own into the inbox: that publication is lost. Lock held. */
+void lt_note_lost(tent_published *pub);
+/* Its handle is given back: a notice that nobody took yet is about nothing, or about the next one of its name. Lock held. */
+void lt_note_unlost(tent_published *pub);
 void lt_note_drop_all(tent_context *ctx);
 
 #endif

@@ -12,6 +12,7 @@
 #include "dataplane/libtent/call.h"
 #include "dataplane/libtent/options.h"
 #include "dataplane/libtent/queue.h"
+#include "dataplane/libtent/segment.h"
 
 /* While an acknowledgement could not be sent. */
 #define ACK_RETRY_NS (10 * TN_NS_PER_MS)
@@ -92,8 +93,7 @@ tent_status tent_notify(tent_qp *qp, tent_segment *segment, uint32_t batch, cons
 
 struct kept_note {
 	struct tn_list link;
-	uint32_t kind;       /* tent_note_kind */
-	tn_status status;
+	tent_published *lost; /* SEGMENT_LOST: of it; NULL: somebody sent this */
 	uint32_t attachment; /* that it came by: only notices of the present one are acknowledged */
 	struct shr_msg_note head;
 	uint8_t payload[];
@@ -108,10 +108,24 @@ static void signal_inbox(const tent_context *ctx)
 
 static void keep(tent_context *ctx, struct kept_note *note)
 {
-	tn_list_push_back(&ctx->notes, &note->link);
-	if (ctx->note_cnt++ == 0)
+	if (tn_list_empty(&ctx->notes))
 		signal_inbox(ctx);
+	tn_list_push_back(&ctx->notes, &note->link);
 	(void)pthread_cond_broadcast(&ctx->cond);
+}
+
+/* Lock held. Out of the inbox; the caller frees it. */
+static void unkeep(tent_context *ctx, struct kept_note *note)
+{
+	uint64_t sink;
+
+	tn_list_unlink(&note->link);
+	if (note->lost != NULL)
+		note->lost->lost_note = NULL;
+	else
+		ctx->note_sent_cnt--;
+	if (tn_list_empty(&ctx->notes) && ctx->state != TENT_STATE_DEAD)
+		(void)!read(ctx->note_fd, &sink, sizeof sink);
 }
 
 bool lt_note_arrived(tent_context *ctx, const struct shr_msg *m)
@@ -123,32 +137,42 @@ bool lt_note_arrived(tent_context *ctx, const struct shr_msg *m)
 	ctx->note_inflight++;
 	/* More than the data plane may send, or more than anybody will ever read. */
 	struct kept_note *note = NULL;
-	if (ctx->note_inflight <= inbox && ctx->note_cnt < inbox * LEFTOVER_INBOXES)
+	if (ctx->note_inflight <= inbox && ctx->note_sent_cnt < inbox * LEFTOVER_INBOXES)
 		note = malloc(sizeof *note + head.payload_len);
 	if (note == NULL) {
 		ctx->note_taken++;
 		return true;
 	}
-	note->kind = TENT_NOTE_DATA;
-	note->status = TN_OK;
+	note->lost = NULL;
 	note->attachment = ctx->attachment;
 	note->head = head;
 	memcpy(note->payload, (const uint8_t *)shr_msg_body_ro(m) + sizeof head, head.payload_len);
+	ctx->note_sent_cnt++;
 	keep(ctx, note);
 	return true;
 }
 
-/* Not counted against the inbox: there is one at most for each publication that the application made. */
-void lt_note_lost(tent_context *ctx, const char *name, tn_status why)
+/* Not counted against the inbox: there is one at most for each handle of a publication. */
+void lt_note_lost(tent_published *pub)
 {
 	struct kept_note *note = calloc(1, sizeof *note);
 
 	if (note == NULL)
 		return; /* tent_segment_published() still tells */
-	note->kind = TENT_NOTE_SEGMENT_LOST;
-	note->status = why;
-	(void)snprintf(note->head.segment, sizeof note->head.segment, "%s", name);
-	keep(ctx, note);
+	note->lost = pub;
+	pub->lost_note = note;
+	(void)snprintf(note->head.segment, sizeof note->head.segment, "%s", pub->name);
+	keep(pub->obj.ctx, note);
+}
+
+void lt_note_unlost(tent_published *pub)
+{
+	struct kept_note *note = pub->lost_note;
+
+	if (note == NULL)
+		return;
+	unkeep(pub->obj.ctx, note);
+	free(note);
 }
 
 void lt_note_drop_all(tent_context *ctx)
@@ -157,7 +181,6 @@ void lt_note_drop_all(tent_context *ctx)
 
 	while ((node = tn_list_pop_front(&ctx->notes)) != NULL)
 		free(tn_list_entry(node, struct kept_note, link));
-	ctx->note_cnt = 0;
 }
 
 /* Tells the data plane about room in the inbox: not for every single notice, but before it could run full. */
@@ -167,7 +190,7 @@ static void acknowledge(tent_context *ctx)
 
 	if (ctx->note_taken == 0 || ctx->state != TENT_STATE_ATTACHED)
 		return;
-	if (ctx->note_cnt != 0 && ctx->note_taken * 2 < ctx->hello.note_inbox)
+	if (!tn_list_empty(&ctx->notes) && ctx->note_taken * 2 < ctx->hello.note_inbox)
 		return;
 	struct shr_msg_note_ack *ack = shr_msg_begin(&m, SHR_MSG_NOTE_ACK, 0, sizeof *ack);
 	ack->count = ctx->note_taken;
@@ -181,23 +204,21 @@ static void acknowledge(tent_context *ctx)
 static void take_note(tent_context *ctx, tent_note *out)
 {
 	struct kept_note *note = tn_list_entry(ctx->notes.next, struct kept_note, link); /* there is one */
-	uint64_t sink;
+	const tent_published *lost = note->lost;
 
-	tn_list_unlink(&note->link);
+	unkeep(ctx, note);
 	out->size = sizeof *out; /* at most what it was: see tent_note_recv() */
 	memcpy(out->from, note->head.from, sizeof out->from);
 	memcpy(out->segment, note->head.segment, sizeof out->segment);
 	out->seq = note->head.seq;
-	out->kind = note->kind;
-	out->status = (tent_status)note->status;
+	out->kind = lost != NULL ? TENT_NOTE_SEGMENT_LOST : TENT_NOTE_DATA;
+	out->status = lost != NULL ? (tent_status)tn_load_relaxed32(&lost->obj.fail_status) : TENT_OK;
 	out->bytes = note->head.payload_len;
 	memcpy(out->payload, note->payload, note->head.payload_len);
 	TN_HOOK(lt_note_taken);
-	if (note->kind == TENT_NOTE_DATA && note->attachment == ctx->attachment)
+	if (lost == NULL && note->attachment == ctx->attachment)
 		ctx->note_taken++;
 	free(note);
-	if (--ctx->note_cnt == 0 && ctx->state != TENT_STATE_DEAD)
-		(void)!read(ctx->note_fd, &sink, sizeof sink);
 }
 
 tent_status tent_note_recv(tent_context *ctx, tent_note *note_inout, uint64_t timeout_ns)
@@ -211,7 +232,7 @@ tent_status tent_note_recv(tent_context *ctx, tent_note *note_inout, uint64_t ti
 	uint64_t deadline_ns = tn_deadline_after(tn_now_ns(), timeout_ns);
 	(void)pthread_mutex_lock(&ctx->lock);
 	for (;;) {
-		if (ctx->note_cnt != 0) {
+		if (!tn_list_empty(&ctx->notes)) {
 			take_note(ctx, note_inout);
 			acknowledge(ctx);
 			break;

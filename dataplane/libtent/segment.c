@@ -143,7 +143,7 @@ void lt_published_lose(tent_published *pub, tn_status why)
 {
 	tn_store_relaxed32(&pub->obj.fail_status, (uint32_t)why);
 	lt_object_move(&pub->obj, LT_OBJECT_LOST);
-	lt_note_lost(pub->obj.ctx, pub->name, why);
+	lt_note_lost(pub);
 }
 
 void lt_published_lost(tent_context *ctx, const struct shr_msg *m)
@@ -304,6 +304,7 @@ tent_status tent_segment_withdraw(tent_published *pub)
 	s = give_back(&pub->obj, SHR_MSG_WITHDRAW, "tent_segment_withdraw", pub->name);
 	if (s == TENT_OK) {
 		use_memories(pub, false);
+		lt_note_unlost(pub);
 		lt_object_bury(&pub->obj);
 	}
 	(void)pthread_mutex_unlock(&ctx->lock);

@@ -10,6 +10,7 @@ struct tent_published {
 	struct lt_object obj;
 	char name[TN_NAME_MAX];
 	struct tn_id128 publication; /* tells the readers that recovery brings back the same memory */
+	struct kept_note *lost_note; /* in the inbox, not taken yet; or NULL */
 	uint32_t access, peer_cnt, buffer_cnt;
 	char peers[SHR_SEGMENT_PEERS_MAX][TN_NAME_MAX];
 	tent_buffer buffers[SHR_SEGMENT_BUFFERS_MAX]; /* bytes and rights filled in */

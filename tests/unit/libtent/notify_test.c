@@ -84,6 +84,67 @@ static void the_inbox_is_bounded_and_can_be_watched(void)
 	rig_down(&r);
 }
 
+/* More of them than the inbox has room for. */
+#define LOST_CNT (5 * STANDIN_NOTE_INBOX)
+
+static tent_published *publish_and_lose(struct rig *r, struct app *a, unsigned i)
+{
+	tent_buffer b = { .memory = a->far };
+	tent_published *pub;
+	char name[8];
+	uint64_t deadline_ns = tn_now_ns() + 5 * TN_NS_PER_S;
+
+	(void)snprintf(name, sizeof name, "n%u", i);
+	CU_ASSERT_EQUAL_FATAL(tent_segment_publish(a->ctx, name, &b, 1, NULL, &pub), TENT_OK);
+	rig_set(r, &r->ctl->lose_segments, 1);
+	while (tent_segment_published(pub) == TENT_OK && tn_now_ns() < deadline_ns)
+		(void)poll(NULL, 0, 1);
+	CU_ASSERT_EQUAL(tent_segment_published(pub), TENT_CANCELED);
+	return pub;
+}
+
+/* What the library says of our own segments takes no room from what others send, and is about handles that are held. */
+static void our_own_notices_take_no_room(void)
+{
+	struct rig r;
+	struct app a;
+	tent_completion c;
+	tent_note note = TENT_NOTE_INIT;
+	tent_published *lost[LOST_CNT];
+	unsigned own = 0;
+
+	rig_up(&r);
+	app_up(&a, &r, 1000);
+	for (unsigned i = 0; i < LOST_CNT; i++) /* and "far" is lost with the first */
+		lost[i] = publish_and_lose(&r, &a, i);
+	tent_buffer b = { .memory = a.far };
+	CU_ASSERT_EQUAL(tent_segment_withdraw(a.pub), TENT_OK);
+	CU_ASSERT_EQUAL_FATAL(tent_segment_publish(a.ctx, "far", &b, 1, NULL, &a.pub), TENT_OK);
+	CU_ASSERT_EQUAL(tent_notify(a.qp, a.seg, 0, "x", 1, 1, 0), TENT_OK);
+	app_collect(&a, &c, 1);
+	CU_ASSERT_EQUAL(c.status, TENT_OK);
+	while (tent_note_recv(a.ctx, &note, TN_NS_PER_S) == TENT_OK && note.kind == TENT_NOTE_SEGMENT_LOST) {
+		CU_ASSERT_STRING_NOT_EQUAL(note.segment, "far"); /* the handle of that one is gone */
+		CU_ASSERT_EQUAL(note.status, TENT_CANCELED);
+		own++;
+	}
+	CU_ASSERT_EQUAL(own, LOST_CNT);
+	CU_ASSERT_EQUAL(note.kind, TENT_NOTE_DATA);
+	for (unsigned i = 0; i < LOST_CNT; i++)
+		CU_ASSERT_EQUAL(tent_segment_withdraw(lost[i]), TENT_OK);
+
+	tent_published *untold = publish_and_lose(&r, &a, 0);
+	struct pollfd p = { .fd = tent_note_fd(a.ctx), .events = POLLIN };
+	CU_ASSERT_EQUAL(poll(&p, 1, 0), 1);
+	CU_ASSERT_EQUAL(tent_segment_withdraw(untold), TENT_OK);
+	CU_ASSERT_EQUAL(tent_note_recv(a.ctx, &note, 0), TENT_OK); /* of the new "far" */
+	CU_ASSERT_STRING_EQUAL(note.segment, "far");
+	CU_ASSERT_EQUAL(poll(&p, 1, 0), 0);
+	CU_ASSERT_EQUAL(tent_note_recv(a.ctx, &note, 0), TENT_AGAIN);
+	app_down(&a);
+	rig_down(&r);
+}
+
 static void a_notice_waits_for_its_batch(void)
 {
 	struct rig r;
@@ -176,6 +237,7 @@ static void notices_outlive_the_data_plane(void)
 TN_TEST_MAIN("libtent notify",
 	{ "a notice arrives whole", a_notice_arrives_whole },
 	{ "the inbox is bounded and can be watched", the_inbox_is_bounded_and_can_be_watched },
+	{ "our own notices take no room", our_own_notices_take_no_room },
 	{ "a notice waits for its batch", a_notice_waits_for_its_batch },
 	{ "only so many at once", only_so_many_at_once },
 	{ "notices outlive the data plane", notices_outlive_the_data_plane })
