@@ -39,7 +39,7 @@ export TSAN_OPTIONS=suppressions=$PWD/tests/tsan.supp${TSAN_OPTIONS:+:$TSAN_OPTI
 junit=$PWD/$build/tests.xml
 rm -f "$junit"
 set +e
-ctest --test-dir "$build" --output-on-failure --no-tests=error --output-junit "$junit" --parallel 2 "${args[@]}" |
+ctest --test-dir "$build" --output-on-failure --no-tests=error --output-junit "$junit" --parallel $((2 * $(nproc))) "${args[@]}" |
 	tee "$build/tests.log"
 rc=${PIPESTATUS[0]}
 grep -E '^ *[0-9]+/[0-9]+ Test .*(Failed|Timeout|Exception)' "$build/tests.log" | sed 's/^/FAILED AT LEAST ONCE: /'

@@ -164,7 +164,7 @@ static void *http_thread(void *arg)
 static tn_status fail(tn_status st, const char *host, uint16_t port, const char *what, const char *why,
 		      char err[static TN_ERR_TEXT])
 {
-	(void)snprintf(err, TN_ERR_TEXT, "metrics http [%s]:%u: %s: %s", host, port, what, why);
+	(void)snprintf(err, TN_ERR_TEXT, "metrics http [%s]:%u: %s: %.96s", host, port, what, why);
 	return st;
 }
 
