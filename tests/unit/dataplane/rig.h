@@ -13,6 +13,7 @@
 #include "dataplane/worker_state.h"
 #include "shm-ring/doorbell.h"
 #include "tests/unit/cu.h"
+#include "tests/unit/small_tables.h"
 
 #define RIG_SQ 64u
 #define RIG_NOTES 8u
@@ -149,7 +150,13 @@ static inline struct tn_config *rig_config(const char *const *sets, size_t cnt)
 	static struct tn_config_errors errors;
 	struct tn_config *c;
 	const char *const env[] = { NULL };
-	struct tn_config_opts opts = { .size = sizeof opts, .sets = sets, .set_cnt = cnt, .env = env, .default_path = "/nonexistent" };
+	const char *all[32] = { SMALL_TABLES };
+	size_t all_cnt = 0;
+	while (all[all_cnt] != NULL)
+		all_cnt++;
+	for (size_t i = 0; i < cnt; i++)
+		all[all_cnt++] = sets[i];
+	struct tn_config_opts opts = { .size = sizeof opts, .sets = all, .set_cnt = all_cnt, .env = env, .default_path = "/nonexistent" };
 	if (tn_config_load(&opts, &c, &errors) != TN_OK) {
 		tn_config_errors_print(&errors, stderr);
 		abort();

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "tests/unit/small_tables.h"
 
 static void must(tn_status s, const char *what)
 {
@@ -23,15 +24,15 @@ static void must(tn_status s, const char *what)
 static struct tn_config *config_for(const char *dir, const char *const *sets)
 {
 	static struct tn_config_errors errors;
-	const char *all[32];
 	char runtime_dir[96];
+	const char *all[32] = { SMALL_TABLES, "host/name=here", runtime_dir };
 	const char *const no_env[] = { "HOME=/nonexistent", NULL };
 	struct tn_config *cfg = NULL;
 	size_t cnt = 0;
 
 	(void)snprintf(runtime_dir, sizeof runtime_dir, "runtime_dir=%s", dir);
-	all[cnt++] = runtime_dir;
-	all[cnt++] = "host/name=here";
+	while (all[cnt] != NULL)
+		cnt++;
 	for (size_t i = 0; sets != NULL && sets[i] != NULL; i++)
 		all[cnt++] = sets[i];
 	struct tn_config_opts opts = { .size = sizeof opts, .sets = all, .set_cnt = cnt, .env = no_env,

@@ -15,6 +15,7 @@
 #include "common/assert.h"
 #include "common/clock.h"
 #include "tests/unit/stream/mem_net.h"
+#include "tests/unit/small_tables.h"
 
 struct rig rig;
 
@@ -196,11 +197,13 @@ static struct tn_config *load_config(const char *const *sets, size_t set_cnt)
 {
 	static struct tn_config_errors errors;
 	static const char *const no_env[] = { NULL };
-	const char *all[32];
-	size_t cnt = 0;
 	/* an address so that the config has one peer */
-	all[cnt++] = "peers=[{\"name\":\"other\",\"address\":\"tcp://127.0.0.1:1\",\"public_key\":"
-	             "\"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\"}]";
+	const char *all[32] = { SMALL_TABLES,
+	                        "peers=[{\"name\":\"other\",\"address\":\"tcp://127.0.0.1:1\",\"public_key\":"
+	                        "\"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\"}]" };
+	size_t cnt = 0;
+	while (all[cnt] != NULL)
+		cnt++;
 	for (size_t i = 0; i < set_cnt; i++)
 		all[cnt++] = sets[i];
 	struct tn_config_opts opts = { .size = sizeof opts, .path = "", .sets = all, .set_cnt = cnt, .env = no_env,
