@@ -18,6 +18,8 @@ HELLO = bytes.fromhex("544e5448")  # docs/protocol.md 1.1
 HELLO_BYTES, TICKET_AT = 160, 80
 ETH_P_ALL = 3
 PT_LOAD = 1
+PIECE = 1 << 16
+ZEROS = bytes(PIECE)
 
 
 class Sniffer:
@@ -60,6 +62,12 @@ def regions(pid):
     return found
 
 
+def not_empty(blob):
+    """Without its stretches of zeros, which most of it are."""
+    pieces = (blob[at:at + PIECE] for at in range(0, len(blob), PIECE))
+    return b"".join(p for p in pieces if p != ZEROS[:len(p)])
+
+
 def memory(pid, dumped_only):
     blob = []
     with open(f"/proc/{pid}/mem", "rb", buffering=0) as mem:
@@ -69,7 +77,7 @@ def memory(pid, dumped_only):
             for at in range(start, end, 1 << 22):
                 try:
                     mem.seek(at)
-                    blob.append(mem.read(min(1 << 22, end - at)))
+                    blob.append(not_empty(mem.read(min(1 << 22, end - at))))
                 except (OSError, ValueError):
                     pass
     return b"".join(blob)
@@ -192,7 +200,7 @@ def memory_of_core(core):
     for i in range(cnt):
         kind, _, at, _, _, size = struct.unpack_from("<IIQQQQ", core, phoff + i * entry)
         if kind == PT_LOAD:
-            found.append(core[at:at + size])
+            found.append(not_empty(core[at:at + size]))
     assert sum(map(len, found)) > 1 << 20, "hardly any memory in the core file"
     return b"".join(found)
 
