@@ -21,6 +21,7 @@ BIN = {
 }
 REPORT = ".sanitizer"
 METRICS = os.environ.get("TENT_TEST_METRICS", "1") == "1"  # the build records numbers
+PORTS = iter(range(20000, 30000))
 SLOW = float(os.environ.get("TENT_TEST_SLOW", "1"))  # sanitizer builds multiply their deadlines
 
 
@@ -34,10 +35,16 @@ def wait_for(what, condition, seconds=10.0):
     raise AssertionError(f"not within {seconds} s: {what}")
 
 
-def free_port(family=socket.AF_INET, address="127.0.0.1"):
-    with socket.socket(family) as s:
-        s.bind((address, 0))
-        return s.getsockname()[1]
+def free_port():
+    """Below the range from which the kernel gives ports to whoever connects: nobody else takes one before its daemon does."""
+    for port in PORTS:
+        with socket.socket(socket.AF_INET) as s:
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+    raise AssertionError("no port is free")
 
 
 def sanitizer_env(log):
@@ -98,6 +105,27 @@ class Process:
     def text(self):
         with open(self.log, encoding="utf-8", errors="replace") as f:
             return f.read()
+
+    def threads(self):
+        """What each of its threads does at this moment, as far as the kernel tells."""
+        lines = []
+        try:
+            tids = sorted(os.listdir(f"/proc/{self.pid}/task"), key=int)
+        except OSError:
+            return "  gone\n"
+        for tid in tids:
+            def ask(what, where=f"/proc/{self.pid}/task/{tid}"):
+                try:
+                    with open(f"{where}/{what}", encoding="ascii", errors="replace") as f:
+                        return f.read().strip()
+                except OSError as e:
+                    return e.strerror
+            name, _, rest = ask("stat").partition("(")[2].rpartition(")")
+            fields = rest.split()
+            ran = f"cpu {fields[36]}, ran {fields[11]}+{fields[12]} ticks" if len(fields) > 36 else ""
+            stack = " < ".join(line.partition("] ")[2] for line in ask("stack").splitlines()[:6])
+            lines.append(f"  {tid} {name} {fields[:1]} {ran}, wants {ask('schedstat')}, system call {ask('syscall')}: {stack}\n")
+        return "".join(lines)
 
 
 class Host:
@@ -233,6 +261,9 @@ class World:
             raise
         return self
 
+    def processes(self):
+        return [*self.others, *(q for h in self.hosts for q in h.procs.values())]
+
     def spawn(self, name, args, env=None):
         p = Process(args, os.path.join(self.dir, name + ".log"), env)
         self.others.append(p)
@@ -259,10 +290,15 @@ class World:
 
     def __exit__(self, kind, value, trace):
         if kind is not None:
-            for p in [*self.others, *(q for h in self.hosts for q in h.procs.values())]:
+            for _ in range(2):  # twice: what goes on, and what does not
+                for p in self.processes():
+                    if p.alive():
+                        print(f"---- {time.monotonic():.3f} {' '.join(p.args)}\n{p.threads()}", file=sys.stderr)
+                time.sleep(0.5)
+            for p in self.processes():
                 print(f"---- {' '.join(p.args)} ({'alive' if p.alive() else p.p.returncode})\n{p.text()[-self.keep_logs:]}",
                       file=sys.stderr)
-        for p in [*self.others, *(q for h in self.hosts for q in h.procs.values())]:
+        for p in self.processes():
             if p.alive():
                 p.signal(signal.SIGCONT)
                 p.kill()
