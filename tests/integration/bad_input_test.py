@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from pair import BIN, BUILD, METRICS, SLOW, World, free_port, run, wait_for
 
@@ -17,11 +18,15 @@ FORGER = os.path.join(BUILD, "tests/integration/forger")
 SCRIBBLER = os.path.join(BUILD, "tests/integration/scribbler")
 
 
-def with_load(w):
+def loads(w):
     """A verified load in both transports that must not notice what happens beside it."""
+    return [w.load(w.a, "b/kv", "-q", "1000", "-s", "3"), w.load(w.a, "own", "-q", "1000", "-s", "4")]
+
+
+def with_load(w):
     w.serve(w.b, "kv", 16 << 20)
     w.serve(w.a, "own", 16 << 20)
-    return [w.move(w.a, "b/kv", 6, "-s", "3"), w.move(w.a, "own", 6, "-s", "4")]
+    return loads(w)
 
 
 def nobody_noticed(w, movers):
@@ -40,15 +45,18 @@ def scribble(w, mode, seed=1):
 
 
 def scribbling_client():
+    def one(seed):
+        scribble(w, "region", seed)
+        scribble(w, "sqe", seed)
+        assert "completed 0\n" in scribble(w, "steal", seed)
+        assert "dropped" in scribble(w, "hello", seed)
+
     with World() as w:
         movers = with_load(w)
         assert "dropped" in scribble(w, "tail")
         assert "dropped" in scribble(w, "head")
-        for seed in range(3):
-            scribble(w, "region", seed)
-            scribble(w, "sqe", seed)
-            assert "completed 0\n" in scribble(w, "steal", seed)
-            assert "dropped" in scribble(w, "hello", seed)
+        with ThreadPoolExecutor() as several:
+            list(several.map(one, range(3)))
         scribble(w, "fds")
         assert not METRICS or w.a.metric("tent_submit_rejections_total") > 0
         nobody_noticed(w, movers)
@@ -130,7 +138,7 @@ def vanishing_memory():
             assert p.alive() and "good" in p.text(), p.text()
             bad.append(p)
         w.serve(w.a, "third", 16 << 20)
-        movers = [w.move(w.a, "b/kv", 8, "-s", "3"), w.move(w.b, "a/third", 8, "-s", "5"), w.move(w.a, "own", 8, "-s", "4")]
+        movers = [*loads(w), w.load(w.b, "a/third", "-q", "1000", "-s", "5")]
         for host, ref in ((w.a, "bad"), (w.a, "b/bad"), (w.b, "bad"), (w.b, "a/bad")):
             text = punch(host, "meet", ref)
             assert "(fault: " in text, text

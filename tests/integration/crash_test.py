@@ -16,9 +16,9 @@ def nft(rule):
     subprocess.run(["nft", *rule.split()], check=True, timeout=10)
 
 
-def moving(w, seconds=8):
+def moving(w):
     w.serve(w.b, "kv", 16 << 20)
-    p = w.move(w.a, "b/kv", seconds, "-b", "262144", "-d", "16")
+    p = w.load(w.a, "b/kv", "-b", "262144", "-d", "16")
     wait_for("bytes move", lambda: "ok " in p.text())
     return p
 
@@ -51,7 +51,7 @@ def controlplane_dies(which):
 def lanes_come_back_without_controlplanes():
     """Both control planes away, every lane reset by the network: tickets carry the reconnect."""
     with World() as w:
-        p = moving(w, 6)
+        p = moving(w)
         for h in w.hosts:
             h.procs["controlplane"].kill()
         nft("add table inet tent_test")
@@ -160,7 +160,7 @@ def publisher_dies():
     """Its segment is withdrawn everywhere, readers are told with a reason, other clients notice nothing."""
     with World() as w:
         w.serve(w.b, "stays", 8 << 20)
-        stays = w.move(w.a, "b/stays", 6, "-s", "9")
+        stays = w.load(w.a, "b/stays", "-s", "9")
         served = w.serve(w.b, "kv", 8 << 20)
         p = w.move(w.a, "b/kv", 3, "-m", "1500")
         wait_for("bytes move", lambda: "ok " in p.text())
@@ -176,7 +176,7 @@ def publisher_dies():
 def stopped_dataplane_is_no_second_writer():
     """SIGSTOP is not death: nobody may take its place; it goes on where it was."""
     with World(extra={"control/heartbeat_ms": 500}) as w:
-        p = moving(w, 8)
+        p = moving(w)
         dp = w.b.procs["dataplane"]
         dp.signal(signal.SIGSTOP)
         time.sleep(2.5)

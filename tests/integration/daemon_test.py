@@ -68,7 +68,7 @@ def drain():
     with World(start=False) as w:
         p = start(w.a)
         w.serve(w.a, "own", 8 << 20)
-        mover = w.move(w.a, "own", 30)
+        mover = w.load(w.a, "own")
         t = time.monotonic()
         assert p.stop() == 0, p.text()
         assert time.monotonic() - t < 10, "a drain has a bound"
@@ -96,7 +96,7 @@ def reloads():
     """Any number of SIGHUPs under load changes nothing that moves, answers or is known of peers."""
     with World() as w:
         w.serve(w.b, "kv", 8 << 20)
-        p = w.move(w.a, "b/kv", 4, "-b", "65536")
+        p = w.load(w.a, "b/kv", "-b", "65536")
         for n in range(4):
             for h in w.hosts:
                 for which in ("controlplane", "dataplane"):

@@ -22,7 +22,11 @@ BIN = {
 REPORT = ".sanitizer"
 METRICS = os.environ.get("TENT_TEST_METRICS", "1") == "1"  # the build records numbers
 PORTS = iter(range(20000, 30000))
+LOAD_S = 150  # a load that nobody ends
 SLOW = float(os.environ.get("TENT_TEST_SLOW", "1"))  # sanitizer builds multiply their deadlines
+# A sanitizer touches every page of what a daemon reserves and never uses.
+SMALL_TABLES = {f"limits/max_{what}": 4096 for what in ("requests_per_worker", "memories_per_client", "segments_per_client",
+                                                        "opens_per_client")} | {"transports/tcp/max_connections": 1024}
 
 
 def wait_for(what, condition, seconds=10.0):
@@ -71,7 +75,7 @@ class Process:
     """A child with its output in a file. kill() is SIGKILL."""
 
     def __init__(self, args, log, env=None, pass_fds=()):
-        self.args, self.log = args, log
+        self.args, self.log, self.until_told = args, log, False
         with open(log, "ab") as out:
             self.p = subprocess.Popen(args, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                       pass_fds=pass_fds, env={**os.environ, **sanitizer_env(log), **(env or {})})
@@ -155,7 +159,7 @@ class Host:
             "peers": [{"name": p.name, "address": f"tcp://127.0.0.1:{p.control_port}", "public_key": p.public_key}
                       for p in peers],
         }
-        for path, value in extra.items():
+        for path, value in {**(SMALL_TABLES if SLOW > 1 else {}), **extra}.items():
             at = config
             *folders, leaf = path.split("/")
             for f in folders:
@@ -281,8 +285,18 @@ class World:
         assert p.alive() or p.p.returncode == 0, p.text()
         return p
 
+    def load(self, host, ref, *args):
+        """A mover that goes on until finish_move()."""
+        p = self.move(host, ref, LOAD_S * SLOW, *args)
+        p.until_told = True
+        return p
+
     def finish_move(self, p, seconds=200):
         """The summary of a mover, which must have found nothing wrong."""
+        if p.until_told:
+            assert p.alive(), f"the load ended by itself: exit {p.p.returncode}\n{p.text()[-3000:]}"
+            wait_for("the load moves", lambda: "ok " in p.text() or not p.alive())
+            p.signal(signal.SIGTERM)
         rc = p.wait(seconds)
         text = p.text()
         assert rc == 0, f"mover: exit {rc}\n{text[-3000:]}"

@@ -63,7 +63,7 @@ def control_port():
     with world() as w:
         w.serve(w.b, "kv", 16 << 20)
         w.serve(w.b, "other", 1 << 20)
-        load = w.move(w.a, "b/kv", 20, "-s", "3")
+        load = w.load(w.a, "b/kv", "-q", "1000", "-s", "3")
         for i, mode in enumerate(("silent", "churn", "half", "drip", "noise", "huge", "null")):
             before = refused(w.b, door="control")
             p = come(w, mode, w.b.control_port, 1500)
@@ -88,7 +88,7 @@ def data_port():
     with world() as w:
         w.serve(w.b, "kv", 16 << 20)
         w.serve(w.b, "other", 1 << 20)
-        load = w.move(w.a, "b/kv", 15, "-s", "3")
+        load = w.load(w.a, "b/kv", "-q", "1000", "-s", "3")
         for i, (mode, why) in enumerate((("silent", "crowded"), ("hello", "stranger"), ("drip", "crowded"), ("churn", None))):
             before = lane_refusals(w, why)
             p = come(w, mode, w.b.data_port, 1500)
@@ -110,7 +110,7 @@ def local_doors():
     """A crowd of this host's own user at each socket of the runtime directory, and at the HTTP port."""
     with world() as w:
         w.serve(w.b, "kv", 16 << 20)
-        load = w.move(w.a, "b/kv", 15, "-s", "3")
+        load = w.load(w.a, "b/kv", "-q", "1000", "-s", "3")
         with open(os.path.join(w.b.run, "http.port"), encoding="ascii") as f:
             http_port = f.read().strip().rsplit(":", 1)[1]
         doors = ((os.path.join(w.b.run, "bus.ipc"), "bus"), (os.path.join(w.b.run, "link.ipc"), "link"), (http_port, "http"))

@@ -50,7 +50,7 @@ def sweep():
         w.serve(w.a, "own", 32 << 20)
         for ref, kind in (("b/kv", "tcp"), ("own", "shm")):
             for block, depth in ((8, 8), (4096, 64), (65544, 16), (1 << 20, 8), ((1 << 20) + 8, 8), (3 << 20, 8)):
-                s = w.finish_move(w.move(w.a, ref, 1, "-b", str(block), "-d", str(depth), "-s", str(block)))
+                s = w.finish_move(w.move(w.a, ref, 0.3, "-b", str(block), "-d", str(depth), "-s", str(block)))
                 assert set(s["transport"]) == {kind} and s["failed"] == 0, s
 
 

@@ -40,7 +40,7 @@ def removed():
     let in again; when a is trusted again, everything goes on."""
     with World() as w:
         w.serve(w.b, "kv", 32 << 20)
-        m = w.move(w.a, "b/kv", 600, "-b", "65536", "-d", "8")
+        m = w.load(w.a, "b/kv", "-b", "65536", "-d", "8")
         wait_for("first transfers", lambda: first_ok_after(m, 0))
         before = w.b.procs["dataplane"].pid
         restart_controlplane(w.b, [])
@@ -53,8 +53,7 @@ def removed():
         assert first_ok_after(m, t) is None, "still served"
         restart_controlplane(w.b, [w.a])
         wait_for("served again", lambda: first_ok_after(m, t), 30)
-        m.signal(15)
-        m.wait(30)
+        w.finish_move(m)
 
 
 def added():

@@ -10,8 +10,8 @@ import subprocess
 from pair import BIN, World, run, wait_for
 
 
-def moving(w, seconds=8, ref="b/kv"):
-    p = w.move(w.a, ref, seconds, "-b", "262144", "-d", "16")
+def moving(w, ref="b/kv"):
+    p = w.load(w.a, ref, "-b", "262144", "-d", "16")
     wait_for("bytes move", lambda: "ok " in p.text())
     return p
 
@@ -20,7 +20,7 @@ def postmortem():
     """A data plane killed in the middle tells what it did, without any daemon; its successor is told apart from it."""
     with World() as w:
         w.serve(w.b, "kv", 16 << 20)
-        p = moving(w, 6)
+        p = moving(w)
         doc = w.a.tentctl_json("postmortem")
         assert doc["verdict"] == "running" and doc["equations"]["wrong"] == 0, doc
         pid = w.a.procs["dataplane"].pid
@@ -97,7 +97,7 @@ def explain():
         w.serve(w.a, "own", 8 << 20)
         first = w.a.tentctl_json("explain", "b")
         assert verdicts(first)["tcp"] == ("use", "first_open") and first["peer"]["answers"], first
-        p = moving(w, 8)
+        p = moving(w)
         doc = w.a.tentctl_json("explain", "b/kv")
         assert verdicts(doc) == {"rdma": ("no", "not_built"), "hp_tcp": ("no", "not_built"), "tcp": ("use", "ready"),
                                  "shm": ("no", "wrong_target")}, doc
@@ -135,7 +135,7 @@ def top():
     with World() as w:
         w.serve(w.b, "kv", 16 << 20)
         w.serve(w.a, "own", 16 << 20)
-        p, q = moving(w, 10), moving(w, 10, "own")
+        p, q = moving(w), moving(w, "own")
         v = w.a.tentctl_json("top", "--interval", "500ms")
         by = {t["transport"]: t for t in v["transports"]}
         assert by["tcp"]["write_bytes_per_s"] > 1e6 and by["shm"]["read_bytes_per_s"] > 1e6, by
@@ -163,7 +163,7 @@ def top_on_a_terminal():
     """The live screen in a real terminal: draws, follows its size, goes back on q."""
     with World() as w:
         w.serve(w.b, "kv", 16 << 20)
-        p = moving(w, 8)
+        p = moving(w)
         tmux = ["tmux", "-L", f"tent-{os.getpid()}"]
 
         def screen():
