@@ -76,9 +76,10 @@ want=$size
 avail=$(awk '$1 == "MemAvailable:" { printf "%.0f\n", $2 * 1024 }' /proc/meminfo)
 if [ "$shm" = /dev/shm ] && [ "$avail" -gt $((6 * want)) ]; then data=$shm; fi
 work=$(mktemp -d "$data/tent-quick.XXXXXX")
-pids=() names=()
+pids=() names=() generator=''
 stop_all() {
 	local i
+	[ -z "$generator" ] || kill "$generator" 2>/dev/null || true
 	for ((i = ${#pids[@]} - 1; i >= 0; i--)); do kill "${pids[i]}" 2>/dev/null || true; done
 	for ((i = ${#pids[@]} - 1; i >= 0; i--)); do
 		for _ in $(seq 100); do kill -0 "${pids[i]}" 2>/dev/null || break; sleep 0.1; done
@@ -108,6 +109,14 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
+
+if [ -z "$file" ]; then
+	seed=${seed:-$(od -An -N8 -tx8 /dev/urandom | tr -d ' ')}
+	file=$work/generated
+	echo "generating $size bytes from seed $seed meanwhile"
+	openssl enc -aes-128-ctr -nosalt -pbkdf2 -iter 1 -pass "pass:$seed" </dev/zero 2>/dev/null | head -c "$size" >"$file" &
+	generator=$!
+fi
 
 port_free() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 free_port() {
@@ -181,13 +190,7 @@ done
 
 # ---------------------------------------------------------------- move
 step 5 "move"
-if [ -z "$file" ]; then
-	seed=${seed:-$(od -An -N8 -tx8 /dev/urandom | tr -d ' ')}
-	file=$work/generated
-	echo "generating $size bytes from seed $seed"
-	openssl enc -aes-128-ctr -nosalt -pbkdf2 -iter 1 -pass "pass:$seed" </dev/zero 2>/dev/null | head -c "$size" >"$file" || true
-fi
-bytes=$(stat -c %s "$file")
+bytes=$want
 tick=$(getconf CLK_TCK)
 cpu_ticks() { # of the daemons and the publisher
 	local sum=0 rest f
@@ -208,6 +211,9 @@ for i in $(seq 200); do
 	sleep 0.1
 done
 echo "host-b publishes segment \"model\" ($bytes bytes)"
+[ -z "$generator" ] || wait "$generator" || true
+generator=''
+[ "$(stat -c %s "$file")" = "$bytes" ] || fail "$file has $(stat -c %s "$file") bytes, not $bytes"
 
 report() { # WHAT JSON-FILE TICKS-BEFORE TICKS-AFTER
 	local own total
