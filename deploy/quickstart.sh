@@ -31,10 +31,10 @@ while [ $# -gt 0 ]; do
 	--keep) keep=1 ;;
 	--size) value_of "$@"; size=$(bytes_of "$2"); shift ;;
 	--seed) value_of "$@"; seed=$2; shift ;;
-	--build) value_of "$@"; build=$2; shift ;;
+	--build) value_of "$@"; build=$(realpath -m -- "$2"); shift ;;
 	-h | --help) usage; exit 0 ;;
 	-*) echo "quickstart: unknown option $1" >&2; usage >&2; exit 2 ;;
-	*) [ -z "$file" ] || { echo "quickstart: one file at a time" >&2; exit 2; }; file=$1 ;;
+	*) [ -z "$file" ] || { echo "quickstart: one file at a time" >&2; exit 2; }; file=$(realpath -m -- "$1") ;;
 	esac
 	shift
 done
@@ -50,14 +50,16 @@ step 1 "Debian packages"
 echo "all there"
 
 step 2 "build (release) in ${build#"$root"/}"
-cd "$root"
 mkdir -p "$build"
-cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DTENT_TESTS=OFF >"$build/configure.log" 2>&1 ||
+cmake -S "$root" --preset release -B "$build" -DTENT_TESTS=OFF >"$build/configure.log" 2>&1 ||
 	{ tail -n 20 "$build/configure.log" >&2; fail "configuring failed (whole log: $build/configure.log)"; }
 if [ -t 1 ]; then
-	ninja -C "$build"
+	ninja -C "$build" || fail "building failed"
 else
-	ninja -C "$build" | tail -n 1
+	echo "the first time this takes a minute or two; its log is $build/build.log"
+	ninja -C "$build" >"$build/build.log" 2>&1 ||
+		{ tail -n 40 "$build/build.log" >&2; fail "building failed (whole log: $build/build.log)"; }
+	tail -n 1 "$build/build.log"
 fi
 bin_dp=$build/dataplane/tent-dataplane
 bin_cp=$build/controlplane/tent-controlplane
@@ -66,17 +68,8 @@ tentctl=$build/controlplane/tentctl/tentctl
 # ---------------------------------------------------------------- a place for two hosts
 step 3 "two hosts: keys and configuration"
 umask 077
-shm=/dev/shm
-[ -w "$shm" ] || shm=/tmp
-run=$(mktemp -d "$shm/tent-quick.XXXXXX") # short: unix socket names have 107 bytes
-# The files go to memory when there is plenty of it, so that the figures are not the disk's.
-data=${TMPDIR:-/tmp}
-want=$size
-[ -z "$file" ] || want=$(stat -c %s "$file")
-avail=$(awk '$1 == "MemAvailable:" { printf "%.0f\n", $2 * 1024 }' /proc/meminfo)
-if [ "$shm" = /dev/shm ] && [ "$avail" -gt $((6 * want)) ]; then data=$shm; fi
-work=$(mktemp -d "$data/tent-quick.XXXXXX")
-pids=() names=() generator=''
+run='' work='' pids=() names=() generator=''
+metrics_url() { echo "http://$(cat "$run/$1/http.port")/metrics"; } # HOST
 stop_all() {
 	local i
 	[ -z "$generator" ] || kill "$generator" 2>/dev/null || true
@@ -99,16 +92,29 @@ finish() {
 	if [ "$keep" = 1 ] && [ "$rc" = 0 ]; then
 		printf '\nStill running. Try:\n'
 		for v in top "peer probe host-b" "explain host-b/model" doctor; do printf '  %s -c %s %s\n' "$tentctl" "$work/host-a/tent.json" "$v"; done
+		for h in host-a host-b; do echo "  curl $(metrics_url $h)"; done
 		printf 'Stop with:\n  kill %s; rm -rf %s %s\n' "${pids[*]}" "$run" "$work"
 	else
 		stop_all
-		rm -rf "$run" "$work"
+		rm -rf ${run:+"$run"} ${work:+"$work"}
+		[ "$rc" != 0 ] || printf 'Both pairs are stopped and their files removed; --keep leaves them running.\n'
 	fi
 	exit "$rc"
 }
 trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
+
+shm=/dev/shm
+[ -w "$shm" ] || shm=/tmp
+run=$(mktemp -d "$shm/tent-quick.XXXXXX") # short: unix socket names have 107 bytes
+# The files go to memory when there is plenty of it, so that the figures are not the disk's.
+data=${TMPDIR:-/tmp}
+want=$size
+[ -z "$file" ] || want=$(stat -c %s "$file")
+avail=$(awk '$1 == "MemAvailable:" { printf "%.0f\n", $2 * 1024 }' /proc/meminfo)
+if [ "$shm" = /dev/shm ] && [ "$avail" -gt $((6 * want)) ]; then data=$shm; fi
+work=$(mktemp -d "$data/tent-quick.XXXXXX")
 
 if [ -z "$file" ]; then
 	seed=${seed:-$(od -An -N8 -tx8 /dev/urandom | tr -d ' ')}
@@ -185,7 +191,7 @@ for h in host-a host-b; do
 		[ "$i" != 100 ] || fail "$h was not ready after 10 s"
 		sleep 0.1
 	done
-	echo "$h is ready"
+	echo "$h is ready, metrics at $(metrics_url $h)"
 done
 
 # ---------------------------------------------------------------- move
@@ -224,10 +230,13 @@ report() { # WHAT JSON-FILE TICKS-BEFORE TICKS-AFTER
 	printf '%s: %.2f GB/s over %s with file and SHA-256, verified, %s\n' "$1" "$(field gb_per_s <"$2")" \
 		"$(field transport <"$2")" "$total"
 }
+human=$(numfmt --to=iec-i --suffix=B "$bytes")
+echo "writing $human from host-a to host-b ..."
 t0=$(cpu_ticks)
 "$tentctl" "${a[@]}" -j put "$file" host-b/model >"$work/put.json"
 t1=$(cpu_ticks)
 report "WRITE host-a -> host-b" "$work/put.json" "$t0" "$t1"
+echo "reading $human from host-b to host-a ..."
 t0=$(cpu_ticks)
 "$tentctl" "${a[@]}" -j get host-b/model "$work/back" >"$work/get.json"
 t1=$(cpu_ticks)
@@ -249,4 +258,3 @@ look status
 look peer list
 printf '$ tentctl explain host-b/model   (why this way)\n'
 "$tentctl" "${a[@]}" explain host-b/model | sed '/^policy/,$d'
-for h in host-a host-b; do printf 'metrics of %s   http://%s/metrics\n' "$h" "$(cat "$run/$h/http.port")"; done
