@@ -23,7 +23,7 @@
 	X(NOT_FOUND, -5, "not_found", "no such segment, peer or file", "tentctl segment list on its host shows what is published there") \
 	X(EXISTS, -6, "exists", "the name or range is taken", "choose another name or withdraw the old one") \
 	X(TOO_BIG, -7, "too_big", "larger than a fixed bound", "split it, or raise the limit that the text names") \
-	X(TIMEOUT, -8, "timeout", "the deadline passed", "tentctl explain PEER says what holds it up; a longer deadline helps only when bytes move") \
+	X(TIMEOUT, -8, "timeout", "the deadline passed", "tentctl status and explain PEER say what holds it up; a longer deadline helps only when bytes move") \
 	X(CANCELED, -9, "canceled", "canceled by the application, or its queue pair was destroyed", "nothing to do") \
 	X(UNSUPPORTED, -10, "unsupported", "this build, peer or object cannot do it", "tentctl version and tentctl explain say what this build and the peer can") \
 	X(AMBIGUOUS, -11, "ambiguous", "the connection broke after a WRITE may have landed; tent does not send it twice", "read the range back, or submit it again if writing twice is harmless") \

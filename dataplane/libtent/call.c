@@ -176,7 +176,7 @@ tn_status lt_call(tent_context *ctx, const struct lt_call *call, struct lt_reply
 		}
 		if (s != TN_OK)
 			return s;
-		if (lost && !call->again && ctx->held_there)
+		if (lost && !call->again && ctx->broken)
 			return TN_CLIENT_BROKEN;
 		if (lost && !call->again) {
 			*reply = nothing;
@@ -189,6 +189,20 @@ tn_status lt_call(tent_context *ctx, const struct lt_call *call, struct lt_reply
 		no_room = reply->status == TN_AGAIN;
 		(void)lt_context_wait(ctx, tn_deadline_after(tn_now_ns(), BUSY_RETRY_NS));
 	}
+}
+
+tn_status lt_call_let_go(tent_context *ctx, uint16_t type, uint64_t id, uint64_t deadline_ns, uint32_t *detail_out)
+{
+	struct lt_reply reply = { .status = TN_OK };
+	struct lt_call call = { .type = type, .build = lt_build_id, .arg = &id, .fd = -1, .deadline_ns = deadline_ns };
+
+	if (id == 0)
+		return ctx->broken ? TN_CLIENT_BROKEN : TN_OK;
+	tn_status s = lt_call(ctx, &call, &reply);
+	*detail_out = reply.detail;
+	if (s == TN_OK)
+		s = reply.status;
+	return s == TN_STALE || s == TN_NOT_FOUND ? TN_OK : s; /* an earlier try that timed out here succeeded there */
 }
 
 static void ignore_reply(tent_context *ctx, struct lt_waiter *w)
@@ -290,6 +304,8 @@ tent_status lt_call_fail(const tent_context *ctx, const char *call, const char *
 	if (status == TN_TIMEOUT && ctx->state == TENT_STATE_RECOVERING)
 		return lt_fail(TN_DATAPLANE_DOWN, "%s: %s: the data plane is gone and has not come back in time", call,
 			       what);
+	if (status == TN_TIMEOUT)
+		return lt_fail(status, "%s: %s: the data plane of this host did not answer in time", call, what);
 	if (status == TN_AGAIN) /* to a control call "not now" is a failure: nothing will tell when */
 		return lt_fail(TN_BUSY, "%s: %s: the data plane has no room for it now", call, what);
 	if (status == TN_LIMIT && detail == LT_DETAIL_NO_FD)

@@ -47,6 +47,10 @@ struct lt_waiter {
  * released. TN_OK: reply->status is the answer. TN_TIMEOUT, TN_DATAPLANE_DOWN (dead), TN_CLIENT_BROKEN (not `again`:
  * given up before it hung up, so it may hold what it was to let go of), TN_NO_MEMORY, TN_SYSTEM: no answer. */
 tn_status lt_call(tent_context *ctx, const struct lt_call *call, struct lt_reply *reply);
+/* Asks it to give back object `id` (0: it gave none, or the one that did hung up) with a message that carries no more, and
+ * waits as lt_call() does. TN_OK: nothing there touches what the object stands for any more. *detail_out: what the answer
+ * says besides, unchanged without one. */
+tn_status lt_call_let_go(tent_context *ctx, uint16_t type, uint64_t id, uint64_t deadline_ns, uint32_t *detail_out);
 /* Sends without waiting; the keeper calls `finish`. Lock held. TN_AGAIN: the socket is full. */
 tn_status lt_call_start(tent_context *ctx, const struct lt_call *call,
 			void (*finish)(tent_context *, struct lt_waiter *), void *arg, struct lt_waiter **waiter_out);

@@ -73,7 +73,7 @@ void lt_context_wake_keeper(tent_context *ctx)
 void lt_context_break(tent_context *ctx, const char *why)
 {
 	(void)pthread_mutex_lock(&ctx->lock);
-	if (!ctx->broken) {
+	if (!ctx->broken && ctx->state != TENT_STATE_DEAD) {
 		ctx->broken = true;
 		(void)snprintf(ctx->dead_text, sizeof ctx->dead_text, "%s", why);
 	}
@@ -286,9 +286,12 @@ static tent_status say_goodbye(tent_context *ctx)
 	struct lt_call bye = { .type = SHR_MSG_BYE, .build = lt_build_none, .fd = -1,
 			       .deadline_ns = tn_deadline_after(tn_now_ns(), ctx->timeout_ns) };
 
-	if (ctx->state != TENT_STATE_ATTACHED && !ctx->held_there)
+	/* The keeper waits for the hang-up. */
+	while (ctx->state == TENT_STATE_ATTACHED && ctx->broken && lt_context_wait(ctx, bye.deadline_ns))
+		;
+	if (ctx->state != TENT_STATE_ATTACHED && !ctx->broken)
 		return TENT_OK; /* a hang-up let go of it */
-	tn_status s = ctx->broken || ctx->held_there ? TN_CLIENT_BROKEN : lt_call(ctx, &bye, &reply);
+	tn_status s = ctx->broken ? TN_CLIENT_BROKEN : lt_call(ctx, &bye, &reply);
 	if (s == TN_OK)
 		s = reply.status;
 	if (s == TN_CLIENT_BROKEN)
@@ -307,6 +310,7 @@ tent_status tent_close(tent_context *ctx)
 	(void)pthread_mutex_lock(&ctx->lock);
 	ctx->closing = true;
 	tent_status s = say_goodbye(ctx); /* quiesces everything at the data plane, or a hang-up did */
+	ctx->sock_shut = true;
 	if (ctx->sock >= 0)
 		(void)shutdown(ctx->sock, SHUT_RDWR);
 	(void)pthread_mutex_unlock(&ctx->lock);

@@ -35,8 +35,8 @@ struct tent_context {
 	tent_state state;
 	bool closing;             /* tent_close() runs: a hang-up ends the keeper */
 	bool draining;            /* the data plane said that it shuts down */
-	bool broken;              /* an application thread found its ring corrupt: see lt_context_break() */
-	bool held_there;          /* DEAD without a hang-up: the data plane may hold our memory still */
+	bool sock_shut;           /* by tent_close(): what looks like a hang-up from here on is none */
+	bool broken;              /* given up, see lt_context_break(), and not hung up on since: our memory may be held there */
 	tn_status dead_status;    /* DEAD: why, and in words */
 	char dead_text[160];
 	struct shr_msg_hello_reply hello;
@@ -68,7 +68,7 @@ bool lt_context_wait(tent_context *ctx, uint64_t deadline_ns);
 void lt_context_wake_keeper(tent_context *ctx);
 /* Checks the move against states.h (a forbidden one is our bug) and makes it. Lock held, or nobody else is there. */
 void lt_context_move(tent_context *ctx, enum lt_context_state next);
-/* A ring of this context holds what the data plane never writes: give the attachment up. Takes the lock. */
+/* A ring of this context, or a message, holds what the data plane never writes: give the attachment up. Takes the lock. */
 void lt_context_break(tent_context *ctx, const char *why);
 
 /* keeper.c: the thread. It ends when ctx->closing and the socket hung up (or `stop` below was asked for). */

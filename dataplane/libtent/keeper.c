@@ -55,6 +55,7 @@ static void give_up(tent_context *ctx, tn_status status, const char *why)
 	uint64_t deadline_ns = tn_deadline_after(tn_now_ns(), ctx->recover_timeout_ns);
 	tn_status s;
 
+	lt_context_break(ctx, why);
 	(void)shutdown(ctx->sock, SHUT_WR);
 	do {
 		s = shr_msg_recv(ctx->sock, SHR_FROM_DATAPLANE, ctx->incoming);
@@ -62,9 +63,9 @@ static void give_up(tent_context *ctx, tn_status status, const char *why)
 			shr_msg_close_fds(ctx->incoming);
 		else if (s == TN_AGAIN && !lt_io_wait_readable(ctx->sock, -1, deadline_ns))
 			break;
-	} while (s != TN_PATH_DOWN && s != TN_SYSTEM);
+	} while (s != TN_PATH_DOWN && s != TN_SYSTEM && tn_now_ns() < deadline_ns);
 	(void)pthread_mutex_lock(&ctx->lock);
-	ctx->held_there = s != TN_PATH_DOWN || ctx->closing; /* tent_close() shuts the socket down itself */
+	ctx->broken = s != TN_PATH_DOWN || ctx->sock_shut;
 	lt_context_die(ctx, status, why);
 	(void)pthread_mutex_unlock(&ctx->lock);
 }
@@ -128,7 +129,7 @@ void *lt_keeper_main(void *arg)
 			sleep_until_work(ctx, UINT64_MAX);
 			continue;
 		}
-		if (l.broken && !l.closing) {
+		if (l.broken) {
 			give_up(ctx, TN_CLIENT_BROKEN, l.why);
 			continue;
 		}

@@ -374,27 +374,19 @@ static tent_status unregister_object(tent_memory *mem)
 	tent_context *ctx = mem->obj.ctx;
 	uint64_t id = tn_load_relaxed64(&mem->obj.id);
 	uint32_t life = tn_load_relaxed32(&mem->obj.generation);
-	struct lt_reply reply = { .status = TN_OK };
-	struct lt_call c = { .type = SHR_MSG_MEM_UNREGISTER, .build = lt_build_id, .arg = &id, .fd = -1,
-			     .deadline_ns = tn_deadline_after(tn_now_ns(), ctx->timeout_ns) };
+	uint32_t detail = 0;
+	tn_status s = lt_call_let_go(ctx, SHR_MSG_MEM_UNREGISTER, id, tn_deadline_after(tn_now_ns(), ctx->timeout_ns), &detail);
 
-	if (id == 0) /* the data plane that knew it is gone */
-		return TENT_OK;
-	tn_status s = lt_call(ctx, &c, &reply);
 	if (lt_object_is_over(&mem->obj, life))
 		return lt_fail(TN_STALE, "tent_memory_free: another thread freed the memory meanwhile");
-	if (s == TN_OK)
-		s = reply.status;
-	if (s == TN_STALE || s == TN_NOT_FOUND) /* an earlier try that timed out here succeeded there */
-		s = TN_OK;
 	/* Another thread that asked as well: the answer to whoever asked last is the one that counts. */
-	if ((s == TN_BUSY && reply.detail == 0) || tn_load_relaxed32(&mem->obj.state) != LT_OBJECT_CLOSING)
+	if ((s == TN_BUSY && detail == 0) || tn_load_relaxed32(&mem->obj.state) != LT_OBJECT_CLOSING)
 		return lt_fail(TN_BUSY, "tent_memory_free: another thread frees this memory");
 	if (s == TN_BUSY) { /* detail: how many */
 		lt_object_move(&mem->obj, LT_OBJECT_LIVE);
 		return lt_fail(s, "tent_memory_free: a published segment uses this memory");
 	}
-	return s == TN_OK ? TENT_OK : lt_call_fail(ctx, "tent_memory_free", "unregistering memory", s, reply.detail);
+	return s == TN_OK ? TENT_OK : lt_call_fail(ctx, "tent_memory_free", "unregistering memory", s, detail);
 }
 
 static tent_status free_locked(tent_memory *mem)

@@ -248,23 +248,12 @@ tent_status tent_qp_create(tent_context *ctx, const tent_qp_options *opt, tent_q
  * pair is in no list. */
 static tn_status destroy_there(const tent_qp *qp, uint64_t deadline_ns)
 {
-	const tent_context *ctx = qp->ctx;
 	/* A ring at the door is the living one; the one in use is then of the dead. */
 	const struct lt_ring *living = qp->next_ring != NULL ? qp->next_ring : qp->ring;
-	struct lt_reply reply = { .status = TN_OK };
+	uint32_t detail;
+	bool dead = living == NULL || (qp->next_ring == NULL && (tn_load_relaxed32(&qp->events) & LT_EVENT_LOST) != 0);
 
-	if (ctx->held_there)
-		return TN_CLIENT_BROKEN;
-	if (living == NULL || ctx->state != TENT_STATE_ATTACHED ||
-	    (qp->next_ring == NULL && (tn_load_relaxed32(&qp->events) & LT_EVENT_LOST) != 0))
-		return TN_OK;
-	struct lt_call c = { .type = SHR_MSG_QP_DESTROY, .build = lt_build_id, .arg = &living->id, .fd = -1,
-			     .deadline_ns = deadline_ns };
-	tn_status s = lt_call(qp->ctx, &c, &reply);
-	if (s == TN_OK)
-		s = reply.status;
-	/* An earlier try that timed out here succeeded there. */
-	return s == TN_STALE || s == TN_NOT_FOUND || s == TN_DATAPLANE_DOWN ? TN_OK : s;
+	return lt_call_let_go(qp->ctx, SHR_MSG_QP_DESTROY, dead ? 0 : living->id, deadline_ns, &detail);
 }
 
 tent_status tent_qp_destroy(tent_qp *qp)

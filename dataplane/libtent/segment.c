@@ -170,8 +170,10 @@ static void take_early_loss(tent_published *pub, uint64_t id)
 	tent_context *ctx = pub->obj.ctx;
 
 	for (uint32_t i = 0; i < LT_EARLY_LOSSES; i++)
-		if (ctx->early_losses[i].id == id)
+		if (ctx->early_losses[i].id == id) {
 			lt_published_lose(pub, (tn_status)ctx->early_losses[i].status);
+			return;
+		}
 }
 
 tent_status tent_segment_published(const tent_published *pub)
@@ -261,7 +263,7 @@ static tent_status give_back(struct lt_object *o, uint16_t type, const char *cal
 	tent_context *ctx = o->ctx;
 	uint64_t deadline_ns = tn_deadline_after(tn_now_ns(), ctx->timeout_ns);
 	uint32_t life = tn_load_relaxed32(&o->generation);
-	struct lt_reply reply = { .status = TN_OK };
+	uint32_t detail = 0;
 
 	/* The keeper walks the list while it recovers, and may have asked for this very object again. */
 	while (ctx->state == TENT_STATE_RECOVERING || o->inflight != NULL)
@@ -271,16 +273,10 @@ static tent_status give_back(struct lt_object *o, uint16_t type, const char *cal
 		return lt_fail(TN_STALE, "%s: the handle was given back already", call);
 	if (tn_load_relaxed32(&o->state) != LT_OBJECT_CLOSING)
 		lt_object_move(o, LT_OBJECT_CLOSING);
-	uint64_t id = tn_load_relaxed64(&o->id);
-	struct lt_call c = { .type = type, .build = lt_build_id, .arg = &id, .fd = -1, .deadline_ns = deadline_ns };
-	tn_status s = id != 0 ? lt_call(ctx, &c, &reply) : TN_OK;
+	tn_status s = lt_call_let_go(ctx, type, tn_load_relaxed64(&o->id), deadline_ns, &detail);
 	if (lt_object_is_over(o, life))
 		return lt_fail(TN_STALE, "%s: another thread gave the handle back meanwhile", call);
-	if (s == TN_OK)
-		s = reply.status;
-	if (s == TN_STALE || s == TN_NOT_FOUND) /* an earlier try that timed out here succeeded there */
-		s = TN_OK;
-	return s == TN_OK ? TENT_OK : lt_call_fail(ctx, call, what, s, reply.detail);
+	return s == TN_OK ? TENT_OK : lt_call_fail(ctx, call, what, s, detail);
 }
 
 static tent_status check_handle(const struct lt_object *o, enum lt_kind kind, const char *call)

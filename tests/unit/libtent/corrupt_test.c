@@ -122,16 +122,34 @@ static void nobody_let_go(void)
 	rig_down(&r);
 }
 
-/* Nonsense instead of the answer to our goodbye is no answer. */
-static void nonsense_is_no_goodbye(void)
+/* Closed while the library still waits for the hang-up. */
+static void closed_before_anybody_let_go(void)
 {
 	struct rig r;
+	struct app a;
 
 	rig_up(&r);
-	tent_context *ctx = rig_open(&r, 1000);
-	rig_set(&r, &r.ctl->nonsense_to_bye, 1);
-	CU_ASSERT_EQUAL(tent_close(ctx), TENT_CLIENT_BROKEN);
+	app_up(&a, &r, 500);
+	tn_store_release32(&r.ctl->silent, 1);
+	rig_set(&r, &r.ctl->nonsense, 1);
+	rig_wait_zero(&r.ctl->nonsense);
+	(void)poll(NULL, 0, 100);
+	CU_ASSERT_EQUAL(tent_close(a.ctx), TENT_CLIENT_BROKEN);
 	rig_down(&r);
+}
+
+/* Nonsense instead of the answer to our goodbye is no answer; the hang-up behind it is one. */
+static void nonsense_is_no_goodbye(void)
+{
+	for (uint32_t stays = 0; stays <= 1; stays++) {
+		struct rig r;
+
+		rig_up(&r);
+		tent_context *ctx = rig_open(&r, 300);
+		rig_set(&r, &r.ctl->nonsense_to_bye, 1 + stays);
+		CU_ASSERT_EQUAL(tent_close(ctx), stays ? TENT_CLIENT_BROKEN : TENT_OK);
+		rig_down(&r);
+	}
 }
 
 /* It lives on but wants us no more: attaching again by ourselves would only repeat what broke. */
@@ -204,6 +222,7 @@ TN_TEST_MAIN("libtent corrupt",
 	{ "a wild submission index", bad_submission_index },
 	{ "nonsense on the socket", nonsense_on_the_socket },
 	{ "nobody let go", nobody_let_go },
+	{ "closed before anybody let go", closed_before_anybody_let_go },
 	{ "nonsense is no goodbye", nonsense_is_no_goodbye },
 	{ "being thrown out", being_thrown_out },
 	{ "our own ring scribbled over", our_own_ring_scribbled_over },

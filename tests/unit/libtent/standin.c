@@ -364,6 +364,7 @@ static bool on_message(struct client *c)
 	case SHR_MSG_BYE:
 		if (tn_load_acquire32(&ctl->nonsense_to_bye) != 0) {
 			say_nonsense(c);
+			tn_store_relaxed32(&ctl->silent, tn_load_relaxed32(&ctl->nonsense_to_bye) == 2);
 			break;
 		}
 		answer(c, &h, NULL, 0, NULL); return false;

@@ -30,7 +30,7 @@ struct standin_ctl {
 	tn_a32 lose_segments;   /* withdraw all that is published, as an operator does; once */
 	tn_a32 lose_at_once;    /* so many of the next publications are lost behind their answer */
 	tn_a32 nonsense;        /* send one message that is none */
-	tn_a32 nonsense_to_bye; /* the same as answer to a BYE; the client stays */
+	tn_a32 nonsense_to_bye; /* the same as answer to a BYE; 2: and not a word after it, nor a hang-up */
 	tn_a32 drain;           /* announce the shutdown, answer nothing more */
 	/* counters */
 	tn_a32 starts, clients; /* processes started; attachments now */
