@@ -145,9 +145,9 @@ void dp_control_fini(struct dp_control *ctl)
 	ctl->cfg.env = NULL;
 }
 
-void dp_control_turn(struct dp_control *ctl)
+void dp_control_turn(struct dp_control *ctl, uint64_t longest_ns)
 {
-	dp_loop_turn(&ctl->loop, ctl->link_more ? 0 : DP_TURN_NS);
+	dp_loop_turn(&ctl->loop, ctl->link_more ? 0 : longest_ns);
 	dp_crew_flush(&ctl->crew);
 	dp_notes_flush(ctl);
 	ctl->link_more = ctl->link != NULL && dp_link_poll(ctl->link);

@@ -76,8 +76,8 @@ struct dp_control {
 tn_status dp_control_init(struct dp_control *ctl, const struct dp_control_cfg *cfg);
 /* Frees everything; the workers have ended (nothing touches client memory any more). Accepts a half-built one. */
 void dp_control_fini(struct dp_control *ctl);
-/* One turn of the loop, at most DP_TURN_NS long. */
-void dp_control_turn(struct dp_control *ctl);
+/* One turn of the loop; nothing to do makes it no longer than that. DP_TURN_NS keeps the heartbeat. */
+void dp_control_turn(struct dp_control *ctl, uint64_t longest_ns);
 /* Tell clients, refuse what is new, send STOP to the workers; `stopped` runs when all have acknowledged. */
 void dp_control_drain(struct dp_control *ctl, struct dp_flight *stopped);
 /* Load the configuration again and hand its hot values to the workers. The reasons of a refusal are in the log. AGAIN

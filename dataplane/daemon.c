@@ -226,7 +226,7 @@ static void run(struct daemon *d)
 	tn_log_info("start", "ready: %u workers, runtime_dir %s, generation %llu", d->plan.worker_cnt, d->dir,
 	            (unsigned long long)d->tele.generation);
 	while (!d->stop && !d->ctl.stop_asked) {
-		dp_control_turn(&d->ctl);
+		dp_control_turn(&d->ctl, DP_TURN_NS);
 		if (d->reload)
 			reload(d);
 		uint64_t now_ns = d->ctl.loop.now_ns;
@@ -259,7 +259,7 @@ static bool drain(struct daemon *d)
 	dp_control_drain(&d->ctl, &d->stopped);
 	d->all_stopped = d->stopped.waiting == 0;
 	while (!d->all_stopped && tn_now_ns() < deadline_ns)
-		dp_control_turn(&d->ctl);
+		dp_control_turn(&d->ctl, DP_TURN_NS);
 	return d->all_stopped;
 }
 

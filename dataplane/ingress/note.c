@@ -16,17 +16,21 @@ void dp_notes_init(struct dp_notes *n, uint64_t start)
 	tn_list_init(&n->owed);
 }
 
-static struct dp_note_in *owed_pop(struct tn_list *owed)
+static struct dp_note_in *owed_first(const struct dp_notes *n)
 {
-	struct tn_list *node = tn_list_pop_front(owed);
+	return tn_list_first(&n->owed, struct dp_note_in, link);
+}
 
-	return node != NULL ? tn_list_entry(node, struct dp_note_in, link) : NULL;
+static void let_go(struct dp_note_in *note)
+{
+	tn_list_unlink(&note->link);
+	free(note);
 }
 
 void dp_notes_fini(struct dp_notes *n)
 {
-	for (struct dp_note_in *note; (note = owed_pop(&n->owed)) != NULL;)
-		free(note);
+	for (struct dp_note_in *note; (note = owed_first(n)) != NULL;)
+		let_go(note);
 }
 
 static bool may_send(const struct dp_segment *s, const struct dp_note_in *note)
@@ -72,15 +76,11 @@ static tn_status judge(struct dp_control *ctl, tn_handle segment, const struct d
 	return TN_OK;
 }
 
-/* Behind commands that the worker is yet to be told there is no room. */
-static void tell_or_keep(struct dp_control *ctl, struct dp_note_in *note)
+/* False: behind commands that the worker is yet to be told there is no room. */
+static bool tell(struct dp_control *ctl, const struct dp_note_in *note)
 {
-	struct dp_cmd cmd = { .kind = DP_CMD_NOTE_VERDICT, .fd = -1, .num = note->token, .status = note->verdict };
-
-	if (dp_crew_post(&ctl->crew, note->worker, cmd))
-		free(note);
-	else
-		tn_list_push_back(&ctl->notes.owed, &note->link);
+	return dp_crew_post(&ctl->crew, note->worker, (struct dp_cmd){ .kind = DP_CMD_NOTE_VERDICT, .fd = -1, .num = note->token,
+	                                                               .status = note->verdict });
 }
 
 void dp_notes_deliver(struct dp_control *ctl, uint32_t worker, uint64_t token, tn_handle segment,
@@ -89,15 +89,12 @@ void dp_notes_deliver(struct dp_control *ctl, uint32_t worker, uint64_t token, t
 	note->verdict = judge(ctl, segment, note);
 	note->worker = worker;
 	note->token = token;
-	tell_or_keep(ctl, note);
+	tn_list_push_back(&ctl->notes.owed, &note->link);
+	dp_notes_flush(ctl);
 }
 
 void dp_notes_flush(struct dp_control *ctl)
 {
-	struct tn_list owed;
-
-	tn_list_init(&owed);
-	tn_list_splice_back(&owed, &ctl->notes.owed);
-	for (struct dp_note_in *note; (note = owed_pop(&owed)) != NULL;)
-		tell_or_keep(ctl, note);
+	for (struct dp_note_in *note; (note = owed_first(&ctl->notes)) != NULL && tell(ctl, note);)
+		let_go(note);
 }

@@ -98,11 +98,7 @@ void bench_stop(struct bench *b)
 void bench_turns(struct bench *b, unsigned cnt)
 {
 	for (unsigned i = 0; i < cnt; i++) {
-		dp_loop_turn(&b->ctl.loop, 1000000);
-		dp_crew_flush(&b->ctl.crew);
-		dp_notes_flush(&b->ctl);
-		if (b->ctl.link != NULL)
-			(void)dp_link_poll(b->ctl.link);
+		dp_control_turn(&b->ctl, 1000000);
 	}
 }
 
