@@ -288,7 +288,7 @@ static bool fenced(struct dp_worker *w, const struct dp_cmd *c)
 	bool all = true;
 	for (uint32_t i = 0; i < w->transport_cnt; i++)
 		if (w->transports[i]->ops->fence)
-			all &= w->transports[i]->ops->fence(w->transports[i], &c->peer, &c->session);
+			all &= w->transports[i]->ops->fence(w->transports[i], (uint32_t)c->num, &c->session);
 	return all;
 }
 

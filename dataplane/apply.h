@@ -25,8 +25,8 @@ enum dp_cmd_kind {
 	DP_CMD_REMOTE_DEL,   /* num: handle */
 	DP_CMD_PEER_SET,     /* ptr: const struct dp_peer: adds or replaces by index; ack = old one unused */
 	DP_CMD_LANE_ADOPT,   /* fd + ptr: malloc'ed struct dp_hello (checked, ticket valid); the worker owns both */
-	DP_CMD_FENCE,        /* peer + session: close every incoming lane of the peer id (zero: of any) whose session differs;
-	                        then ack */
+	DP_CMD_FENCE,        /* num: peer index + session: close every incoming lane of that peer, whatever its key was, whose
+	                        session differs; then ack */
 	DP_CMD_NOTE_VERDICT, /* num: token of DP_EVT_NOTE, status: what the receiver's inbox said */
 	DP_CMD_DATAGRAM,     /* peer index in num2 + ptr: malloc'ed bytes, len: send on the protected control lane */
 	DP_CMD_TUNE,         /* ptr: const struct tn_config, borrowed until the next one is acknowledged; num: its
@@ -34,7 +34,7 @@ enum dp_cmd_kind {
 	DP_CMD_STOP          /* drain: refuse new work, cancel the rest, ack, leave the loop */
 };
 
-struct dp_cmd { /* 96 bytes */
+struct dp_cmd { /* 64 bytes */
 	uint64_t id;      /* 0 = no ack wanted */
 	uint32_t kind;    /* enum dp_cmd_kind */
 	int32_t fd;       /* -1 = none */
@@ -42,7 +42,6 @@ struct dp_cmd { /* 96 bytes */
 	uint64_t num, num2;
 	uint32_t len;
 	int32_t status;
-	struct tn_peer_id peer;
 	struct tn_id128 session;
 };
 

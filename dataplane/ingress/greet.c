@@ -278,7 +278,7 @@ static void fence_begin(struct dp_control *ctl, struct dp_peer_slot *slot, const
 {
 	slot->fencing = *session;
 	dp_tickets_revoke_older(&ctl->greet.tickets, slot->index, session);
-	struct dp_cmd fence = { .kind = DP_CMD_FENCE, .fd = -1, .peer = slot->id, .session = *session };
+	struct dp_cmd fence = { .kind = DP_CMD_FENCE, .fd = -1, .num = slot->index, .session = *session };
 	dp_crew_broadcast(&ctl->crew, fence, &slot->fence);
 	TN_HOOK(dp_fence_begun);
 	dp_control_event(ctl, SHR_EVENT_PEER_SESSION, TN_OK, slot->index);

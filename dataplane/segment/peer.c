@@ -107,15 +107,10 @@ tn_status dp_peers_introduce(struct dp_peers *p, const char *name, const struct 
 static void shut_out(struct dp_peer_slot *slot)
 {
 	struct dp_control *ctl = slot->ctl;
-	struct dp_cmd fence = { .kind = DP_CMD_FENCE, .fd = -1, .peer = slot->id };
 
-	/* A flight keeps one command. If a worker is yet to be told of an older key, what it is told shuts out both: every lane
-	 * is closed, and those of the others come back. */
-	if (slot->shut.owed != 0 && !tn_peer_id_eq(&slot->shut.cmd.peer, &slot->id))
-		fence.peer = (struct tn_peer_id){ { 0 } };
 	(void)dp_tickets_revoke(&ctl->greet.tickets, slot->index);
 	slot->incoming = (struct tn_id128){ { 0 } };
-	dp_crew_broadcast(&ctl->crew, fence, &slot->shut);
+	dp_crew_broadcast(&ctl->crew, (struct dp_cmd){ .kind = DP_CMD_FENCE, .fd = -1, .num = slot->index }, &slot->shut);
 }
 
 void dp_peers_list_begin(struct dp_peers *p)

@@ -49,8 +49,7 @@ struct dp_transport_ops {
 	bool (*segment_busy)(const struct dp_transport *t, tn_handle segment);  /* incoming operations still touch it */
 	void (*segment_revoke)(struct dp_transport *t, tn_handle segment);      /* start refusing; running ones drain */
 	void (*lane_adopt)(struct dp_transport *t, int fd, struct dp_hello *hello);
-	/* Zero `peer`: of every one. */
-	bool (*fence)(struct dp_transport *t, const struct tn_peer_id *peer, const struct tn_id128 *keep_session);
+	bool (*fence)(struct dp_transport *t, uint32_t peer_index, const struct tn_id128 *keep_session);
 	/* Notifications and control datagrams on the protected control lane. */
 	tn_status (*note_send)(struct dp_transport *t, struct dp_request *r, const struct dp_remote *remote, uint64_t seq);
 	void (*note_cancel)(struct dp_transport *t, struct dp_request *r); /* forget who asked: no dp_note_done() follows */

@@ -40,7 +40,7 @@ static struct dp_sender *sender_get(struct dp_stream *s, const struct dp_hello *
 		src = &s->sender_pool[s->sender_fresh++];
 	else
 		return NULL;
-	src->peer = h->sender;
+	src->peer_index = h->peer_index;
 	src->session = h->sender_session;
 	src->worker = h->worker;
 	src->epoch = h->path_epoch;
@@ -68,19 +68,14 @@ static void sender_close(struct dp_sender *src)
 		dp_lane_close(l, TN_PEER_STALE, DP_FRAME_OK, true); /* the last one frees the sender */
 }
 
-/* NULL peer: of every one. */
-static void senders_close(struct dp_stream *s, const struct tn_peer_id *peer, const struct tn_id128 *keep_session)
+bool dp_stream_fence(struct dp_transport *t, uint32_t peer_index, const struct tn_id128 *keep_session)
 {
+	struct dp_stream *s = stream_of(t);
 	tn_list_foreach(node, &s->senders) {
 		struct dp_sender *src = tn_list_entry(node, struct dp_sender, link);
-		if ((peer == NULL || tn_peer_id_eq(&src->peer, peer)) && !tn_id128_eq(&src->session, keep_session))
+		if (src->peer_index == peer_index && !tn_id128_eq(&src->session, keep_session))
 			sender_close(src);
 	}
-}
-
-bool dp_stream_fence(struct dp_transport *t, const struct tn_peer_id *peer, const struct tn_id128 *keep_session)
-{
-	senders_close(stream_of(t), tn_peer_id_is_zero(peer) ? NULL : peer, keep_session);
 	return true; /* closed is drained: this thread is the only one that moves their bytes */
 }
 
@@ -129,7 +124,7 @@ static uint16_t accept_lane(struct dp_stream *s, int fd, const struct dp_hello *
 {
 	if (!s->base.up)
 		return DP_HELLO_DRAINING;
-	senders_close(s, &h->sender, &h->sender_session);
+	dp_stream_fence(&s->base, h->peer_index, &h->sender_session);
 	struct dp_sender *src = sender_find(s, &h->sender_session, h->worker);
 	if (src != NULL && h->path_epoch < src->epoch)
 		return DP_HELLO_OLD_EPOCH;

@@ -105,9 +105,8 @@ struct dp_path {
 struct dp_sender {
 	struct tn_list link;  /* dp_stream.senders, or free */
 	struct tn_list lanes;
-	struct tn_peer_id peer;
 	struct tn_id128 session;
-	uint32_t worker, epoch;
+	uint32_t peer_index, worker, epoch;
 };
 
 struct dp_stream {
@@ -224,7 +223,7 @@ uint64_t dp_note_sweep(struct dp_path *p, uint64_t now_ns);
 
 /* ---- server.c: lanes that peers opened; serve.c: what they ask ---- */
 void dp_stream_lane_adopt(struct dp_transport *t, int fd, struct dp_hello *hello);
-bool dp_stream_fence(struct dp_transport *t, const struct tn_peer_id *peer, const struct tn_id128 *keep_session);
+bool dp_stream_fence(struct dp_transport *t, uint32_t peer_index, const struct tn_id128 *keep_session);
 bool dp_stream_segment_busy(const struct dp_transport *t, tn_handle segment);
 void dp_stream_segment_revoke(struct dp_transport *t, tn_handle segment);
 void dp_stream_note_verdict(struct dp_transport *t, uint64_t token, tn_status verdict);

@@ -151,7 +151,7 @@ static bool script_segment_busy(const struct dp_transport *t, tn_handle h)
 	(void)h;
 	return script_of(t)->seg_busy;
 }
-static bool script_fence(struct dp_transport *t, const struct tn_peer_id *p, const struct tn_id128 *keep)
+static bool script_fence(struct dp_transport *t, uint32_t p, const struct tn_id128 *keep)
 {
 	(void)p;
 	(void)keep;
