@@ -61,7 +61,7 @@ static tn_status read_ticket(const struct cp_node *node, struct cp_peer *p, cons
 	return TN_OK;
 }
 
-static void held(struct cp_node *node, struct cp_peer *p, const struct tn_id128 *session)
+static void take_ticket(struct cp_node *node, struct cp_peer *p, const struct tn_id128 *session)
 {
 	p->ticket_state = CP_TICKET_HELD;
 	p->renew = false;
@@ -85,7 +85,7 @@ static void on_ticket(struct cp_node *node, void *ctx, tn_status status, const c
 		tn_log_warn("peer", "%s gives no ticket for our lanes: %s (%s)", p->cfg->name, p->last_detail,
 			    tn_status_name(status));
 	if (status == TN_OK) {
-		held(node, p, &session);
+		take_ticket(node, p, &session);
 	} else {
 		p->ticket_state = CP_TICKET_FAILED;
 		p->backoff_ns = p->backoff_ns == 0 ? BACKOFF_MIN_NS : TN_MIN(p->backoff_ns * 2, BACKOFF_MAX_NS);
@@ -100,15 +100,20 @@ static void on_rechecked(struct cp_node *node, void *ctx, tn_status status, cons
 	struct cp_peer *p = ctx;
 	struct tn_id128 session;
 	char why[sizeof p->last_detail];
-	(void)detail;
+	snprintf(why, sizeof why, "%s", detail[0] != '\0' ? detail : tn_status_meaning(status));
 	p->ask_call = 0;
-	if (status != TN_OK || read_ticket(node, p, body, &session, why, sizeof why) != TN_OK)
+	if (status == TN_OK)
+		status = read_ticket(node, p, body, &session, why, sizeof why);
+	if (status != TN_OK) {
+		tn_log_info("peer", "%s did not tell our ticket again, which stays: %s (%s)", p->cfg->name, why,
+			    tn_status_name(status));
 		return;
-	held(node, p, &session);
+	}
+	take_ticket(node, p, &session);
 	cp_opens_advance(node, p->index, NULL);
 }
 
-static void call(struct cp_node *node, struct cp_peer *p, cp_call_done done)
+static void send_question(struct cp_node *node, struct cp_peer *p, cp_call_done done)
 {
 	json_t *body = json_object();
 	tn_json_put_hex128(body, "session", &node->link.session);
@@ -134,7 +139,7 @@ static void ask(struct cp_node *node, struct cp_peer *p)
 		return;
 	cp_exchange_cancel(node->exchange, p->ask_call); /* a recheck: its answer would be what was refused */
 	p->ticket_state = CP_TICKET_ASKING;
-	call(node, p, on_ticket);
+	send_question(node, p, on_ticket);
 }
 
 void cp_ticket_want(struct cp_node *node, struct cp_peer *p, bool stale)
@@ -150,7 +155,7 @@ void cp_ticket_recheck(struct cp_node *node, struct cp_peer *p)
 	if (p->ticket_state != CP_TICKET_HELD)
 		ask(node, p);
 	else if (p->ask_call == 0 && node->link.attached)
-		call(node, p, on_rechecked);
+		send_question(node, p, on_rechecked);
 }
 
 void cp_ticket_forgive(struct cp_peer *p)

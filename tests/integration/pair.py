@@ -128,7 +128,7 @@ class Process:
             fields = rest.split()
             ran = f"cpu {fields[36]}, ran {fields[11]}+{fields[12]} ticks" if len(fields) > 36 else ""
             stack = " < ".join(line.partition("] ")[2] for line in ask("stack").splitlines()[:6])
-            lines.append(f"  {tid} {name} {fields[:1]} {ran}, wants {ask('schedstat')}, system call {ask('syscall')}: {stack}\n")
+            lines.append(f"  {tid} {name} {"".join(fields[:1])} {ran}, wants {ask('schedstat')}, system call {ask('syscall')}: {stack}\n")
         return "".join(lines)
 
 
@@ -295,7 +295,8 @@ class World:
         """The summary of a mover, which must have found nothing wrong."""
         if p.until_told:
             assert p.alive(), f"the load ended by itself: exit {p.p.returncode}\n{p.text()[-3000:]}"
-            wait_for("the load moves", lambda: "ok " in p.text() or not p.alive())
+            now = time.monotonic_ns()
+            wait_for("the load moves", lambda: first_ok_after(p, now) or not p.alive())
             p.signal(signal.SIGTERM)
         rc = p.wait(seconds)
         text = p.text()

@@ -273,12 +273,22 @@ static void renewal_during_a_recheck(void)
 	struct cp_peer *b;
 	struct tn_id128 first;
 	struct net *n = ticket_held(&b, &first);
+	uint32_t before = cp_exchange_outstanding(n->host[A].node->exchange);
 	cp_ticket_recheck(n->host[A].node, b);
+	CU_ASSERT_EQUAL(cp_exchange_outstanding(n->host[A].node->exchange), before + 1);
+	uint64_t recheck = b->ask_call;
 	refused(n);
+	CU_ASSERT_NOT_EQUAL(b->ask_call, recheck);
+	CU_ASSERT_EQUAL(cp_exchange_outstanding(n->host[A].node->exchange), before + 1); /* in its place, not beside it */
 	net_relay(n);
 	CU_ASSERT_EQUAL(b->ticket_state, CP_TICKET_HELD);
 	CU_ASSERT_FALSE(tn_id128_eq(&b->ticket, &first));
 	CU_ASSERT_TRUE(tn_id128_eq(&b->ticket, &other_at(n, B)->issued_ticket));
+	struct tn_id128 second = b->ticket;
+	cp_ticket_recheck(n->host[A].node, b); /* of one that nobody refused */
+	net_relay(n);
+	CU_ASSERT_EQUAL(b->ask_call, 0);
+	CU_ASSERT_TRUE(tn_id128_eq(&b->ticket, &second));
 	net_free(n);
 }
 
@@ -289,6 +299,7 @@ static void recheck_without_answer(void)
 	struct net *n = ticket_held(&b, &first);
 	n->host[B].refuse = true;
 	cp_ticket_recheck(n->host[A].node, b);
+	CU_ASSERT_NOT_EQUAL(b->ask_call, 0);
 	CU_ASSERT_EQUAL(b->ticket_state, CP_TICKET_HELD); /* and of use meanwhile */
 	net_pass(n, 10 * TN_NS_PER_S);
 	CU_ASSERT_EQUAL(b->ask_call, 0);
