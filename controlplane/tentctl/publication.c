@@ -174,10 +174,22 @@ static bool hash_content(const struct tctl_publication *pub, uint64_t bytes, str
 	return tctl_sha256_end(sha, out) && !tctl_stopped();
 }
 
-/* What the notice says, checked and done; the trailer's content state is settled afterwards. */
-static enum tctl_put_result take_put(struct tctl_publication *pub, const struct tctl_put_notice *n)
+/* The room holds what `was` describes. A put that lost against another one, or a notice that is wrong, does not take that
+ * away from its readers. */
+static bool still_holds(const struct tctl_publication *pub, const struct tctl_trailer *was)
 {
-	struct tctl_trailer *tr = &pub->trailer;
+	uint8_t now[TCTL_SHA256_BYTES];
+	struct output none = { .file = { .fd = -1 } };
+	return was->content == TCTL_CONTENT_READY && hash_content(pub, was->content_bytes, &none, now) &&
+	       memcmp(now, was->sha256, sizeof now) == 0;
+}
+
+/* What the notice says, checked and done; the trailer's content state is settled afterwards. The hash that was found goes
+ * to `found`, which is untouched when nothing was hashed. */
+static enum tctl_put_result take_put(struct tctl_publication *pub, const struct tctl_put_notice *n,
+				     uint8_t found[static TCTL_SHA256_BYTES])
+{
+	struct tctl_trailer *tr = &pub->trailer, was = *tr;
 	struct output o;
 	if (!pub->writable)
 		return TCTL_PUT_READ_ONLY;
@@ -186,17 +198,21 @@ static enum tctl_put_result take_put(struct tctl_publication *pub, const struct 
 	tr->content = TCTL_CONTENT_HASHING;
 	tctl_trailer_judge(tr, n->nonce, TCTL_PUT_NONE);
 	write_trailer(pub);
-	tr->content_bytes = n->content_bytes;
 	output_open(&o, pub->output, n->content_bytes);
-	bool same = hash_content(pub, n->content_bytes, &o, tr->sha256) &&
-		    memcmp(tr->sha256, n->sha256, sizeof n->sha256) == 0;
+	bool same = hash_content(pub, n->content_bytes, &o, found) && memcmp(found, n->sha256, sizeof n->sha256) == 0;
 	if (same && o.file.fd >= 0 && o.status == TN_OK)
 		o.status = tctl_outfile_commit(&o.file, o.err, sizeof o.err);
 	tctl_outfile_abandon(&o.file);
-	tr->content = same ? TCTL_CONTENT_READY : TCTL_CONTENT_DAMAGED;
-	if (same && o.status != TN_OK)
+	if (!same) {
+		tr->content = still_holds(pub, &was) ? TCTL_CONTENT_READY : TCTL_CONTENT_DAMAGED;
+		return TCTL_PUT_MISMATCH;
+	}
+	tr->content = TCTL_CONTENT_READY;
+	tr->content_bytes = n->content_bytes;
+	memcpy(tr->sha256, found, sizeof tr->sha256);
+	if (o.status != TN_OK)
 		(void)tctl_fail(pub->t, o.status, "%s", o.err);
-	return !same ? TCTL_PUT_MISMATCH : o.status != TN_OK ? TCTL_PUT_OUTPUT : TCTL_PUT_DONE;
+	return o.status != TN_OK ? TCTL_PUT_OUTPUT : TCTL_PUT_DONE;
 }
 
 static const char *const result_names[TCTL_PUT_CNT] = {
@@ -205,12 +221,12 @@ static const char *const result_names[TCTL_PUT_CNT] = {
 };
 
 static void report_put(const struct tctl_publication *pub, const char *from, const struct tctl_put_notice *n,
-		       enum tctl_put_result verdict)
+		       const uint8_t found[static TCTL_SHA256_BYTES], enum tctl_put_result verdict)
 {
 	char hex[TCTL_SHA256_HEX];
 	const char *result = result_names[verdict];
 	bool written = pub->output != NULL && verdict == TCTL_PUT_DONE;
-	tctl_sha256_hex(pub->trailer.sha256, hex);
+	tctl_sha256_hex(found, hex);
 	if (pub->t->json) {
 		json_t *j = json_object();
 		tn_json_put_str(j, "event", "put");
@@ -232,14 +248,16 @@ static void report_put(const struct tctl_publication *pub, const char *from, con
 bool tctl_publication_on_note(struct tctl_publication *pub, const tent_note *note)
 {
 	struct tctl_put_notice n;
+	uint8_t found[TCTL_SHA256_BYTES];
 	if (note->kind != TENT_NOTE_DATA || !tctl_put_notice_decode(note->payload, note->bytes, &n))
 		return false;
-	enum tctl_put_result result = take_put(pub, &n);
+	memcpy(found, pub->trailer.sha256, sizeof found);
+	enum tctl_put_result result = take_put(pub, &n, found);
 	if (tctl_stopped() && result != TCTL_PUT_DONE)
 		return true; /* it is ending: the sender sees the segment go, not a verdict that was broken off */
 	tctl_trailer_judge(&pub->trailer, n.nonce, result);
 	write_trailer(pub);
-	report_put(pub, note->from, &n, result);
+	report_put(pub, note->from, &n, found, result);
 	return true;
 }
 

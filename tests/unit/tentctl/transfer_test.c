@@ -235,9 +235,10 @@ static void damage_is_found(void)
 }
 
 /* Another put ends behind ours, before we look: what we learn is our own verdict, and at once. */
+static uint64_t others_bytes;
 static void another_put(const tent_note *note)
 {
-	struct tctl_put_notice other = { .nonce = 4711, .content_bytes = 3 };
+	struct tctl_put_notice other = { .nonce = 4711, .content_bytes = others_bytes };
 	tent_note theirs = *note;
 	on_note(note);
 	tctl_put_notice_encode(&other, theirs.payload);
@@ -255,11 +256,18 @@ static void each_of_two_puts_learns_its_verdict(void)
 	serve(sizeof pattern, NULL);
 	make_file(5000);
 	fake.on_note = another_put;
-	CU_ASSERT_EQUAL(run("put", "in", "room", NULL), 0);
-	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "verified on the far side"));
+	for (others_bytes = 3; others_bytes <= 5000; others_bytes += 4997) {
+		CU_ASSERT_EQUAL(run("put", "in", "room", NULL), 0);
+		CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "verified on the far side"));
+		CU_ASSERT_EQUAL(tctl_trailer_verdict(&pub.trailer, 4711)->result, TCTL_PUT_MISMATCH);
+		CU_ASSERT_EQUAL(run("get", "room", "out6", NULL), 0); /* the loser takes nothing away */
+		CU_ASSERT_TRUE(same_file("out6", 5000));
+	}
 	fake.on_note = spoil_and_another_put;
 	CU_ASSERT_EQUAL(run("put", "in", "room", NULL), 1);
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.err, "computes another hash"));
+	CU_ASSERT_EQUAL(run("get", "room", "out6", NULL), 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.err, "did not arrive intact"));
 	stop();
 }
 
