@@ -92,7 +92,7 @@ static bool store(struct scan *s, const struct tctl_option *o, const char *value
 		texts->item[texts->cnt++] = value;
 		return true;
 	case TCTL_BYTES:
-		if (tn_bytes_parse(value, o->to) != TN_OK)
+		if (tn_bytes_parse(value, o->to) != TN_OK || *(uint64_t *)o->to == UINT64_MAX)
 			return over(t,
 				    tctl_bad_usage(t, "--%s %s: not a size such as 4096, 64KiB or 1G", o->name, value));
 		return true;

@@ -67,7 +67,7 @@ enum tctl_option_kind {
 	TCTL_FLAG,   /* bool */
 	TCTL_TEXT,   /* const char * */
 	TCTL_TEXTS,  /* struct tctl_texts */
-	TCTL_BYTES,  /* uint64_t, "64KiB" */
+	TCTL_BYTES,  /* uint64_t, "64KiB"; never UINT64_MAX, which may stand for "not given" */
 	TCTL_COUNT,  /* uint64_t */
 	TCTL_TIME,   /* uint64_t ns > 0, "500ms" */
 };

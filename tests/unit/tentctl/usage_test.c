@@ -35,6 +35,7 @@ static void usage_errors(void)
 		{ { "segment", "list", "--first", "99999999999" }, "--first counts from 0" },
 		{ { "segment", "publish", "x" }, "say what to publish" },
 		{ { "segment", "publish", "x", "--size", "many" }, "not a size" },
+		{ { "segment", "publish", "x", "--size=18446744073709551615" }, "not a size" },
 		{ { "segment", "publish", "x", "--size" }, "--size needs a value" },
 		{ { "segment", "publish", "x", "--file=f", "--output=o" }, "it needs --writable" },
 		{ { "segment", "publish", "x", "--size=1", "--peer=a/b" }, "no peer name" },
