@@ -231,6 +231,9 @@ bool tctl_args(struct tctl *t, int *argc, char **argv, const struct tctl_option 
 				      argv[kept]));
 	if (kept > max)
 		return over(t, tctl_bad_usage(t, "unexpected argument \"%s\"", argv[max + 1]));
+	for (int i = 1; i <= kept; i++)
+		if (argv[i][0] == '\0')
+			return over(t, tctl_bad_usage(t, "argument %d is empty", i));
 	*argc = kept + 1;
 	return true;
 }

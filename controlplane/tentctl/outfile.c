@@ -4,16 +4,37 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static tn_status say(char *err, size_t err_bytes, const char *path, const char *what, int e)
 {
 	snprintf(err, err_bytes, "%s: %s%s%s", path, what, e != 0 ? ": " : "", e != 0 ? strerror(e) : "");
 	return e != 0 ? tn_status_from_errno(e) : TN_INVALID;
+}
+
+/* /dev/stdout, /proc/self/fd/3 and what leads there: the file behind it is somebody's open descriptor, and would be another
+ * file after the rename. A kernel before 5.6 does not tell. */
+static bool is_descriptor(const char *path)
+{
+	char dir[PATH_MAX];
+	const struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS };
+	const char *slash = strrchr(path, '/');
+	/* what leads to the folder does not matter */
+	(void)snprintf(dir, sizeof dir, "%.*s", slash != NULL ? (int)(slash - path + 1) : 1, slash != NULL ? path : ".");
+	int at = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd = at < 0 ? -1 : (int)syscall(SYS_openat2, at, slash != NULL ? slash + 1 : path, &how, sizeof how);
+	bool is = at >= 0 && fd < 0 && errno == ELOOP; /* it is no loop: stat() got through */
+	if (fd >= 0)
+		(void)close(fd);
+	if (at >= 0)
+		(void)close(at);
+	return is;
 }
 
 /* Follows a link to its file, so that the link stays one. */
@@ -34,6 +55,8 @@ static tn_status find_place(struct tctl_outfile *f, const char *path, char *err,
 	if (!S_ISREG(st.st_mode))
 		return say(err, err_bytes, path, S_ISDIR(st.st_mode) ? "is a directory; name a file in it" :
 			   "exists and is no regular file", 0);
+	if (is_descriptor(path))
+		return say(err, err_bytes, path, "is an open descriptor; name the file itself", 0);
 	f->replaces = true;
 	f->uid = st.st_uid;
 	f->gid = st.st_gid;

@@ -74,7 +74,7 @@ enum tctl_option_kind {
 struct tctl_option { const char *name; char letter; enum tctl_option_kind kind; void *to; };
 
 /* Read the options of a verb (an array that ends with a NULL name, or NULL) and the global ones out of argv[1..argc);
- * what remains stands in argv[1..*argc) in its order; at least `min` and at most `max` of it. "--" ends options.
+ * what remains stands in argv[1..*argc) in its order; at least `min` and at most `max` of it, none empty. "--" ends options.
  * False: the command is over (help was shown, or usage is wrong) with t->exit_code. */
 bool tctl_args(struct tctl *t, int *argc, char **argv, const struct tctl_option *options, int min, int max);
 /* Global options before the verb: *at is the index of the first word that is none. */

@@ -3,6 +3,8 @@
 #include "tests/unit/tentctl/run.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -99,6 +101,32 @@ static void places_that_are_refused(void)
 	CU_ASSERT_NOT_EQUAL(tctl_outfile_open(&out, "huge", (uint64_t)1 << 62, err, sizeof err), TN_OK);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err, "no room"));
 	CU_ASSERT_NOT_EQUAL(access("huge", F_OK), 0);
+}
+
+/* What our output is redirected to would be replaced under whoever reads it. */
+static void descriptors_are_refused(void)
+{
+	static const struct open_how how = { .flags = O_PATH, .resolve = RESOLVE_NO_MAGICLINKS };
+	char path[64];
+	int here = (int)syscall(SYS_openat2, AT_FDCWD, ".", &how, sizeof how);
+	if (here < 0) {
+		fputs("skipped: this kernel does not tell descriptors from files\n", stderr);
+		return;
+	}
+	close(here);
+	write_file("redirected", "old", 3);
+	int fd = open("redirected", O_RDWR);
+	CU_ASSERT_FATAL(fd >= 0);
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	CU_ASSERT_EQUAL(tctl_outfile_open(&out, path, 0, err, sizeof err), TN_INVALID);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err, "is an open descriptor"));
+	CU_ASSERT_EQUAL(symlink(path, "indirect"), 0);
+	CU_ASSERT_EQUAL(tctl_outfile_open(&out, "indirect", 0, err, sizeof err), TN_INVALID);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err, "is an open descriptor"));
+	CU_ASSERT_EQUAL(tctl_outfile_open(&out, "/proc/self/cwd/redirected", 0, err, sizeof err), TN_OK);
+	tctl_outfile_abandon(&out);
+	close(fd);
+	CU_ASSERT_EQUAL(unlink("indirect"), 0);
 }
 
 static void links_stay_links(void)
@@ -271,6 +299,7 @@ TN_TEST_MAIN("tentctl files",
 	{ "an output file appears whole or not at all", whole_or_not_at_all },
 	{ "a crash leaves the old file or the new one", a_crash_leaves_one_of_both },
 	{ "places that cannot be written are refused before any transfer", places_that_are_refused },
+	{ "an open descriptor is no place for a file", descriptors_are_refused },
 	{ "a link is followed, not replaced", links_stay_links },
 	{ "a replaced file hands on its permissions", permissions_are_kept },
 	{ "--output is checked before anything is published", an_output_is_checked_at_start },

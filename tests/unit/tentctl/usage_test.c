@@ -42,6 +42,8 @@ static void usage_errors(void)
 		{ { "put", "file" }, "an argument is missing behind \"file\"" },
 		{ { "put", "file", "a/b/c" }, "names no segment" },
 		{ { "put", "file", "/b" }, "before the slash is no name" },
+		{ { "put", "", "x" }, "argument 1 is empty" },
+		{ { "get", "x", "" }, "argument 2 is empty" },
 		{ { "get", "--transport", "ib", "x", "f" }, "--transport ib: not one of" },
 		{ { "get", "--stall", "0s", "x", "f" }, "not a duration" },
 		{ { "peer", "probe", "a b" }, "no peer name" },
