@@ -126,9 +126,10 @@ class Process:
                     return e.strerror
             name, _, rest = ask("stat").partition("(")[2].rpartition(")")
             fields = rest.split()
+            state = fields[0] if fields else "?"
             ran = f"cpu {fields[36]}, ran {fields[11]}+{fields[12]} ticks" if len(fields) > 36 else ""
             stack = " < ".join(line.partition("] ")[2] for line in ask("stack").splitlines()[:6])
-            lines.append(f"  {tid} {name} {"".join(fields[:1])} {ran}, wants {ask('schedstat')}, system call {ask('syscall')}: {stack}\n")
+            lines.append(f"  {tid} {name} {state} {ran}, wants {ask('schedstat')}, system call {ask('syscall')}: {stack}\n")
         return "".join(lines)
 
 
