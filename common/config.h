@@ -71,6 +71,7 @@ struct tn_config_opts {
 	const char *const *env;          /* NAME=VALUE, NULL-terminated; NULL: this process's environment */
 	const char *default_path;        /* NULL: TN_CONFIG_DEFAULT_PATH */
 	uint64_t generation;             /* number of the new config; 0: 1 */
+	bool without_peers;              /* pass over peers, right or wrong: a key is made before the others are known */
 };
 
 /* Read defaults, file, conf.d/ *.json beside it in lexical order, environment (TENT_ + upper-cased path, / as _) and

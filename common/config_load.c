@@ -22,6 +22,7 @@ struct loader {
 	struct tn_config *cfg;
 	struct tn_config_errors *errors;
 	const char *const *env;
+	bool without_peers;
 };
 
 /* Names that begin with TENT_ and are no keys: see docs/config.md. */
@@ -94,8 +95,11 @@ static tn_status take(struct loader *l, enum tn_config_key key, json_t *in, cons
 	struct tn_cfg_value *value = &l->cfg->value[key];
 	struct tn_config_origin origin = { .kind = source->kind }, *item_origin = NULL;
 	unsigned before = tn_cfg_error_cnt(l->errors);
-	json_t *checked = tn_cfg_value_check(row, in, row->path, source);
+	json_t *checked;
 
+	if (key == TN_CFG_PEERS && l->without_peers && source->kind != TN_ORIGIN_DEFAULT)
+		return TN_OK;
+	checked = tn_cfg_value_check(row, in, row->path, source);
 	if (checked == NULL) {
 		value->refused = true;
 		return tn_cfg_error_cnt(l->errors) > before ? TN_OK : TN_NO_MEMORY;
@@ -466,7 +470,7 @@ static tn_status take_all(struct loader *l, const struct tn_config_opts *opts)
 
 tn_status tn_config_load(const struct tn_config_opts *opts, struct tn_config **out, struct tn_config_errors *errors)
 {
-	struct loader l = { .errors = errors, .env = opts->env };
+	struct loader l = { .errors = errors, .env = opts->env, .without_peers = opts->without_peers };
 	tn_status status;
 
 	tn_assert(opts->size == sizeof *opts);

@@ -63,6 +63,7 @@ int tctl_cmd_keygen(struct tctl *t, int argc, char **argv)
 	};
 	if (!tctl_args(t, &argc, argv, options, 0, 1))
 		return t->exit_code;
+	t->without_peers = true; /* their keys are not known before every host has made its own */
 	const struct tn_config *c = tctl_config(t);
 	if (c == NULL)
 		return TCTL_FAILED;

@@ -94,7 +94,8 @@ tn_status tctl_config_try(struct tctl *t, const char *path, struct tn_config **o
 		sets.item[sets.cnt++] = dir_set;
 	}
 	struct tn_config_opts opts = { .size = sizeof opts, .path = path != NULL ? path : t->config_path,
-				       .sets = sets.cnt > 0 ? sets.item : NULL, .set_cnt = sets.cnt };
+				       .sets = sets.cnt > 0 ? sets.item : NULL, .set_cnt = sets.cnt,
+				       .without_peers = t->without_peers };
 	return tn_config_load(&opts, out, errors);
 }
 

@@ -29,6 +29,7 @@ struct tctl {
 	const char *config_path;     /* --config */
 	const char *runtime_dir;     /* --runtime-dir; NULL: from the configuration */
 	struct tctl_texts sets;      /* --set */
+	bool without_peers;          /* the verb needs the configuration, but no peers: they may be wrong */
 	bool json;                   /* --json */
 	uint64_t timeout_ns;         /* --timeout, for one question */
 	const struct tctl_verb *verb; /* that runs; NULL before it is known */

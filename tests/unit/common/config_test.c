@@ -363,7 +363,15 @@ static bool loads(const char *path)
 static void shipped_files_load(void)
 {
 	CU_ASSERT_TRUE(loads(TENT_SOURCE_DIR "/deploy/config/tent.json"));
-	CU_ASSERT_TRUE(loads(TENT_SOURCE_DIR "/deploy/config/two-hosts.json"));
+	fx_open(&fx);
+	fx.opts.path = TENT_SOURCE_DIR "/deploy/config/two-hosts.json";
+	CU_ASSERT_EQUAL(fx_load(&fx), TN_CONFIG); /* whom to let in, only its user knows */
+	CU_ASSERT_EQUAL(fx.errors.cnt, 1);
+	CU_ASSERT_TRUE(fx_has_error(&fx, "/two-hosts.json", 9, "peers/0/public_key", "tentctl keygen"));
+	fx.opts.without_peers = true;
+	CU_ASSERT_TRUE(fx_good(&fx));
+	CU_ASSERT_EQUAL(tn_config_peer_cnt(fx.cfg), 0);
+	fx_close(&fx);
 }
 
 /* Number of warnings of a file; all are in fx.errors. */

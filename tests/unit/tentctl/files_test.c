@@ -272,6 +272,7 @@ static void config_dump(void)
 
 static void keygen(void)
 {
+	static const char open_ended[] = "{\"control\":{\"bind\":\"tcp://192.0.2.1:9816\"},\"peers\":[{\"public_key\":\"?\"}]}";
 	struct stat st;
 	char key[64];
 	CU_ASSERT_EQUAL(run("keygen", NULL), 0); /* where the configuration says */
@@ -292,6 +293,10 @@ static void keygen(void)
 	CU_ASSERT_EQUAL(run("keygen", "sub/other.key", NULL), 0);
 	CU_ASSERT_PTR_NULL(strstr(ran.out, key));
 	CU_ASSERT_EQUAL(run("keygen", "--show", "good.json", NULL), 1);
+	write_file("tent.json", open_ended, strlen(open_ended));
+	CU_ASSERT_EQUAL(run("-c", "tent.json", "config", "check", NULL), 1);
+	CU_ASSERT_EQUAL(run("-c", "tent.json", "keygen", "third.key", NULL), 0); /* before anybody's key is known */
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "tcp://192.0.2.1:9816"));
 	run_dir_remove();
 }
 
