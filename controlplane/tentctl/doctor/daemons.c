@@ -10,7 +10,7 @@ void tctl_check_daemons(struct tctl_doctor *d)
 {
 	const struct tctl_daemon *dp = &d->pair->dataplane, *cp = &d->pair->controlplane;
 	if (!dp->held) {
-		tctl_found(d, cp->held ? TCTL_GRADE_WARN : TCTL_GRADE_OK, "no data plane runs in %s%s", d->dir,
+		tctl_found(d, cp->held ? TCTL_GRADE_FAIL : TCTL_GRADE_OK, "no data plane runs in %s%s", d->dir,
 			   cp->held ? ", although a control plane does: applications cannot attach" : "");
 		if (cp->held)
 			tctl_fix(d, "start tent-dataplane");

@@ -364,7 +364,7 @@ static void daemons(void)
 	snprintf(pair.controlplane.error, sizeof pair.controlplane.error, "no answer in time");
 	examine(NULL);
 	has("alive", FAIL, "(pid 6) does not answer: no answer in time", "kill -CONT 6");
-	has("alive", WARN, "no data plane runs", "start tent-dataplane");
+	has("alive", FAIL, "no data plane runs", "start tent-dataplane");
 }
 
 static void a_wrong_configuration(void)
