@@ -77,6 +77,7 @@ def doctor():
         assert r.returncode == 1 and not doc["ok"], r.stdout
         taken = finding(doc, "ports", "fail")
         assert taken and f"(pid {os.getpid()})" in taken[0]["what"], taken
+        assert "applications cannot attach" in finding(doc, "alive", "fail")[0]["what"], doc["findings"]
         assert "tentctl postmortem 1" in finding(doc, "telemetry", "warn")[0]["fix"], doc["findings"]
         assert "attach.sock" in finding(doc, "leftovers", "warn")[0]["what"], doc["findings"]
         wait_for("/ready says so", lambda: w.a.http("/ready")[0] == 503)
@@ -173,9 +174,9 @@ def top_on_a_terminal():
         subprocess.run([*tmux, "new-session", "-d", "-s", "top", "-x", "132", "-y", "30", command], check=True, timeout=10)
         try:
             wait_for("drawn", lambda: "WORKER" in screen() and "GB/s" in screen() or "MB/s" in screen())
-            assert "RESENT/s" in screen() and "q quit" in screen(), screen()
+            assert "RETX/s" in screen() and "q quit" in screen(), screen()
             subprocess.run([*tmux, "resize-window", "-t", "top", "-x", "80", "-y", "20"], check=True, timeout=10)
-            wait_for("redrawn for 80 columns", lambda: "RESENT/s" not in screen() and "q quit" in screen())
+            wait_for("redrawn for 80 columns", lambda: "RETX/s" not in screen() and "q quit" in screen())
             assert max(len(line) for line in screen().splitlines()) <= 80, screen()
             subprocess.run([*tmux, "send-keys", "-t", "top", "q"], check=True, timeout=10)
             wait_for("gone", lambda: "WORKER" not in screen())

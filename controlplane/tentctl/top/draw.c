@@ -8,7 +8,7 @@
 #include "controlplane/tentctl/tentctl.h"
 #include "controlplane/tentctl/top/top.h"
 
-enum { WIDE = 126, WORKERS_LEAST = 4, FAILURES_LEAST = 2 };
+enum { WIDE = 127, WORKERS_LEAST = 4, FAILURES_LEAST = 2 };
 
 /* Below WIDE columns everything is narrower, so that failures still fit into 80. */
 static bool narrow(const struct tctl_canvas *c) { return c->width < WIDE; }
@@ -62,11 +62,13 @@ static void cell_count(struct tctl_canvas *c, const json_t *j, const char *key, 
 	cell(c, v > 0 ? style : TCTL_DIM, v == 0 ? "-" : v < 100000 ? tctl_text(j, key) : scaled((double)v, "", text));
 }
 
-static void headings(struct tctl_canvas *c, const char *first, const char *const *rest)
+/* Over cells; the space is part of it, so that no two touch. */
+static void headings(struct tctl_canvas *c, const char *const *names)
 {
-	tctl_put_cell(c, TCTL_BOLD, name_width(c), false, first);
-	for (; *rest != NULL; rest++)
-		tctl_put_cell(c, TCTL_BOLD, number_width(c), true, *rest);
+	for (; *names != NULL; names++) {
+		tctl_put(c, TCTL_PLAIN, " ");
+		tctl_put_cell(c, TCTL_BOLD, number_width(c) - 1, true, *names);
+	}
 	tctl_newline(c);
 }
 
@@ -160,10 +162,11 @@ static void draw_totals(struct tctl_canvas *c, const json_t *v, const struct tct
 static void draw_transports(struct tctl_canvas *c, const json_t *list)
 {
 	static const char *const names[] = { "READ",   "WRITE",  "REQ/s", "FLIGHT",   "P50", "P99",
-					     "FAIL/s", "FAILED", "CONNS", "RESENT/s", NULL };
+					     "FAIL/s", "FAILED", "CONNS", "RETX/s", NULL };
 	size_t i;
 	json_t *t;
-	headings(c, "TRANSPORT", names);
+	tctl_put_cell(c, TCTL_BOLD, name_width(c), false, "TRANSPORT");
+	headings(c, names);
 	json_array_foreach(list, i, t) {
 		bool up = json_is_true(json_object_get(t, "up"));
 		char name[32];
@@ -222,7 +225,8 @@ static void draw_peers(struct tctl_canvas *c, const json_t *list, unsigned room)
 	json_t *p;
 	if (!json_is_array(list) || all == 0)
 		return;
-	headings(c, "PEER", names);
+	tctl_put_cell(c, TCTL_BOLD, name_width(c), false, "PEER");
+	headings(c, names);
 	most = all <= most + 1 ? all : most;
 	json_array_foreach(list, i, p)
 		if (i < most)
@@ -262,9 +266,7 @@ static void draw_workers(struct tctl_canvas *c, const json_t *list, unsigned roo
 		return;
 	tctl_put_cell(c, TCTL_BOLD, name_width(c), false, "WORKER");
 	tctl_put_cell(c, TCTL_BOLD, bar_width(c) + 9, false, "BUSY");
-	for (const char *const *n = names; *n != NULL; n++)
-		tctl_put_cell(c, TCTL_BOLD, number_width(c), true, *n);
-	tctl_newline(c);
+	headings(c, names);
 	most = all <= most + 1 ? all : most;
 	json_array_foreach(list, i, w)
 		if (i < most)
@@ -275,6 +277,7 @@ static void draw_workers(struct tctl_canvas *c, const json_t *list, unsigned roo
 
 static void draw_failures(struct tctl_canvas *c, const json_t *list)
 {
+	static const char *const names[] = { "PER s", "ALL", NULL };
 	size_t i;
 	json_t *f;
 	if (json_array_size(list) == 0) {
@@ -284,9 +287,7 @@ static void draw_failures(struct tctl_canvas *c, const json_t *list)
 	}
 	tctl_put_cell(c, TCTL_BOLD, name_width(c), false, "FAILURES");
 	tctl_put_cell(c, TCTL_BOLD, 26, false, "PHASE/REASON");
-	tctl_put_cell(c, TCTL_BOLD, number_width(c), true, "PER s");
-	tctl_put_cell(c, TCTL_BOLD, number_width(c), true, "ALL");
-	tctl_newline(c);
+	headings(c, names);
 	json_array_foreach(list, i, f) {
 		char why[64];
 		snprintf(why, sizeof why, "%.30s/%.30s", tctl_text(f, "phase"), tctl_text(f, "reason"));

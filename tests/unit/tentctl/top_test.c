@@ -145,6 +145,25 @@ static void fits_every_screen(void)
 	json_decref(v);
 }
 
+static void headings_stand_apart(void)
+{
+	struct tctl_canvas c;
+	fabricate();
+	json_t *v = tctl_top_view(&before, &now);
+	for (unsigned w = 100; w <= 127; w += 27) { /* narrow and wide cells, each as few as hold them */
+		tctl_canvas_init(&c, w, 0);
+		tctl_top_draw(&c, v, NULL, NULL);
+		const char *head = strstr(c.text.p, "TRANSPORT"), *end = strchr(head, '\n');
+		unsigned words = 0;
+		for (const char *p = head; p < end; p++)
+			words += *p != ' ' && (p == head || p[-1] == ' ');
+		CU_ASSERT_EQUAL(words, 11);
+		CU_ASSERT_TRUE(strstr(head, " RETX/s") < end);
+		tctl_canvas_free(&c);
+	}
+	json_decref(v);
+}
+
 static void says_what_matters(void)
 {
 	struct tctl_canvas c;
@@ -209,5 +228,6 @@ TN_TEST_MAIN("tentctl top",
 	{ "rates between two samples", rates },
 	{ "no rates across a restart", another_generation_has_no_rates },
 	{ "a frame fits every screen", fits_every_screen },
+	{ "headings do not touch", headings_stand_apart },
 	{ "the page says what matters", says_what_matters },
 	{ "the verb without daemons", the_verb_without_daemons })
