@@ -167,7 +167,7 @@ struct shr_worker_shm { /* functional state: kept also when recording is compile
 	tn_a32 cpu;              /* pinned CPU, UINT32_MAX = none */
 	tn_a32 inflight, queued; /* requests, owners waiting in admission */
 	tn_a64 outstanding_bytes;
-	tn_a32 batches, lanes;
+	tn_a32 batches, lanes;   /* lanes that carry payload to peers now: no control lane */
 	tn_a32 transports_up;    /* bit (1 << enum tn_transport): usable right now on this worker */
 	uint8_t pad[52];
 };

@@ -47,8 +47,8 @@ static void print_trouble(const json_t *list)
 
 static void print_list(const json_t *list)
 {
-	static const char *const headings[] = { "NAME", "ADDRESS", "CONTROL", "HEARD", "TICKET",
-						"DATA", "TRANSPORT", ">LANES", ">IN", ">LANE-RTT" };
+	static const char *const headings[] = { "NAME", "ADDRESS", "CONTROL", "CONTROL-HEARD", "TICKET",
+						"DATA", "TRANSPORT", ">LANES", ">CONNS-IN", ">LANE-RTT" };
 	struct tctl_table *tb = tctl_table_new(TN_ARRAY_LEN(headings), headings);
 	size_t i;
 	json_t *p;

@@ -55,7 +55,7 @@ struct dp_transport_ops {
 	void (*note_cancel)(struct dp_transport *t, struct dp_request *r); /* forget who asked: no dp_note_done() follows */
 	void (*note_verdict)(struct dp_transport *t, uint64_t token, tn_status verdict);
 	tn_status (*datagram_send)(struct dp_transport *t, uint32_t peer_index, const void *bytes, uint32_t len);
-	uint32_t (*lane_cnt)(const struct dp_transport *t, uint32_t peer_index);
+	uint32_t (*lane_cnt)(const struct dp_transport *t, uint32_t peer_index); /* that carry payload now: no control lane */
 	/* How the way to a peer looks. The one call that comes from the control thread: it reads atomic words only. */
 	void (*path_info)(const struct dp_transport *t, uint32_t peer_index, struct dp_path_info *out);
 };

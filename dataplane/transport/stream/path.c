@@ -39,7 +39,7 @@ uint32_t dp_stream_lane_cnt(const struct dp_transport *t, uint32_t peer_index)
 {
 	const struct dp_stream *s = tn_container_of((struct dp_transport *)(uintptr_t)t, struct dp_stream, base);
 	const struct dp_path *p = dp_path_of(s, peer_index);
-	return p == NULL ? 0 : p->ready_cnt + (p->control != NULL && p->control->state == DP_LANE_READY);
+	return p == NULL ? 0 : p->ready_cnt;
 }
 
 /* ---- when ---- */
