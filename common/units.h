@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 
+#include "common/compiler.h"
 #include "common/status.h"
 
 #define TN_UNITS_TEXT 32   /* room for any formatted value, with the NUL */
@@ -28,5 +29,8 @@ char *tn_bytes_format(uint64_t bytes, char out[static TN_UNITS_TEXT]);
 /* Exact: the largest unit that divides the value ("10ms", "1500us", "64KiB"); parses back to the same value. */
 char *tn_duration_format_exact(uint64_t ns, char out[static TN_UNITS_TEXT]);
 char *tn_bytes_format_exact(uint64_t bytes, char out[static TN_UNITS_TEXT]);
+
+/* What "1 peer" ends with, and "2 peers". */
+TN_INLINE const char *tn_plural(uint64_t n) { return n == 1 ? "" : "s"; }
 
 #endif

@@ -25,6 +25,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/spare_fd.h"
+#include "common/units.h"
 #include "controlplane/observe/http.h"
 
 #define OWN_FDS 80u          /* of the process itself: files, sockets and pipes of the libraries, mapping files for a moment */
@@ -111,9 +112,9 @@ static tn_status limit_raise(uint64_t need, uint32_t peer_cnt, char *err, size_t
 	(void)setrlimit(RLIMIT_NOFILE, &fds);
 	if (fds.rlim_max >= need)
 		return TN_OK;
-	snprintf(err, n, "the limit of open files (RLIMIT_NOFILE) is %" PRIu64 "; %u peers and the bounds of the doors need %" PRIu64
+	snprintf(err, n, "the limit of open files (RLIMIT_NOFILE) is %" PRIu64 "; %u peer%s and the bounds of the doors need %" PRIu64
 		 ": raise it with ulimit -n %" PRIu64 ", or LimitNOFILE= in the unit",
-		 (uint64_t)fds.rlim_max, peer_cnt, need, need);
+		 (uint64_t)fds.rlim_max, peer_cnt, tn_plural(peer_cnt), need, need);
 	return TN_LIMIT;
 }
 

@@ -39,11 +39,11 @@ static void print_check(const struct tctl *t, const struct tn_config *c, const s
 		fputs("warnings:\n", stderr);
 	tn_config_errors_print(w, stderr);
 	if (path != NULL)
-		printf("%s: ok, %u peer%s", path, tn_config_peer_cnt(c), tn_config_peer_cnt(c) == 1 ? "" : "s");
+		printf("%s: ok, %u peer%s", path, tn_config_peer_cnt(c), tn_plural(tn_config_peer_cnt(c)));
 	else
 		printf("there is no " TN_CONFIG_DEFAULT_PATH ": the built-in defaults are in effect");
 	if (w->cnt > 0)
-		printf(", %u warning%s", w->cnt, w->cnt == 1 ? "" : "s");
+		printf(", %u warning%s", w->cnt, tn_plural(w->cnt));
 	putchar('\n');
 }
 

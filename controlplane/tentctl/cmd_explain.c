@@ -103,10 +103,10 @@ static void print_policy(const json_t *dp)
 	json_array_foreach(json_object_get(p, "order"), i, v)
 		printf("%s %s", i > 0 ? "," : "", json_string_value(v));
 	printf("%s\n", yes(p, "none_matched") ? " (no configured policy matched)" : "");
-	printf("windows    per worker %s and %s owners to one target, %s and %s to all; %s worker%s",
+	printf("windows    per worker %s and %s owners to one target, %s and %s to all; %s",
 	       tctl_bytes_text(tctl_u64(w, "target_bytes")), tctl_text(w, "target_owners"),
-	       tctl_bytes_text(tctl_u64(w, "worker_bytes")), tctl_text(w, "worker_owners"), tctl_text(w, "workers"),
-	       tctl_u64(w, "workers") == 1 ? "" : "s");
+	       tctl_bytes_text(tctl_u64(w, "worker_bytes")), tctl_text(w, "worker_owners"), 
+	       tctl_count_text(w, "workers", "worker", "workers"));
 	if (json_object_get(w, "inflight") != NULL)
 		printf("; in flight there: %s (%s)", tctl_text(w, "inflight"),
 		       tctl_bytes_text(tctl_u64(w, "inflight_bytes")));
@@ -140,31 +140,32 @@ static void print_peer(const json_t *p, const json_t *dp)
 		printf("%s %s", i > 0 ? "," : "", json_string_value(v));
 	printf("%s\n", json_array_size(json_object_get(known, "endpoints")) > 0 ? "" : " none known");
 	if (tctl_u64(known, "lanes_in") > 0)
-		printf("incoming   %s of its lanes are open here\n", tctl_text(known, "lanes_in"));
+		printf("incoming   %s from it (lanes, and control lanes)\n",
+		       tctl_count_text(known, "lanes_in", "connection", "connections"));
 	if ((v = json_object_get(known, "refused_in")) != NULL)
-		printf("refused    %s of its lanes, the last one %s ago: its ticket is good, but it came from %s; if that is "
+		printf("refused    %s of it, the last one %s ago: its ticket is good, but it came from %s; if that is "
 		       "right, add it to peers/%s/data_addresses here\n",
-		       tctl_text(v, "count"), ms_text(v, "ms_ago"), tctl_text(v, "address"), tctl_text(p, "name"));
+		       tctl_count_text(v, "count", "lane", "lanes"), ms_text(v, "ms_ago"), tctl_text(v, "address"), tctl_text(p, "name"));
 }
 
 static void print_path(const json_t *p)
 {
 	size_t i;
 	json_t *a;
-	printf("worker %-3s %s: %s of %s lanes", tctl_text(p, "worker"), tctl_text(p, "transport"),
-	       tctl_text(p, "lanes"), tctl_text(p, "lanes_most"));
+	printf("worker %-3s %s: %s of %s", tctl_text(p, "worker"), tctl_text(p, "transport"),
+	       tctl_text(p, "lanes"), tctl_count_text(p, "lanes_most", "lane", "lanes"));
 	if (json_object_get(p, "up_ms") != NULL)
 		printf(", up for %s", ms_text(p, "up_ms"));
 	if (json_object_get(p, "down_ms") != NULL)
 		printf(", down for %s", ms_text(p, "down_ms"));
 	if (tctl_u64(p, "opening") > 0)
-		printf(", %s on their way", tctl_text(p, "opening"));
+		printf(", %s being opened", tctl_text(p, "opening"));
 	if (yes(p, "control_lane"))
 		printf(", control lane up");
 	if (yes(p, "waits_for_peer"))
 		printf(", waits for a newer session or ticket");
 	if (tctl_u64(p, "failed_in_a_row") > 0)
-		printf(", %s failures in a row", tctl_text(p, "failed_in_a_row"));
+		printf(", %s in a row", tctl_count_text(p, "failed_in_a_row", "failure", "failures"));
 	if (json_object_get(p, "next_try_ms") != NULL)
 		printf(", next try in %s", ms_text(p, "next_try_ms"));
 	putchar('\n');
@@ -192,7 +193,8 @@ static void print_segment(const json_t *a)
 		printf("the peer says %s: %s", tctl_text(s, "error"), tctl_text(s, "detail"));
 	else
 		printf("%s", is(s, "cache", "fetching") ? "being fetched" : "not fetched yet (the first open does)");
-	printf("\n           %s handles open on this host", o != NULL ? tctl_text(o, "handles") : "0");
+	printf("\n           %s open on this host",
+	       o != NULL ? tctl_count_text(o, "handles", "handle", "handles") : "0 handles");
 	if (tctl_u64(o, "refreshing") > 0)
 		printf(", %s look for a newer version", tctl_text(o, "refreshing"));
 	if (tctl_u64(o, "lost") > 0)

@@ -13,8 +13,9 @@ static void print_control_plane(const json_t *answer)
 	       tctl_count_text(c, "peers", "peer", "peers"), tctl_count_text(c, "segments", "segment", "segments"),
 	       tctl_text(c, "remote_segments_cached"), tctl_count_text(c, "calls_outstanding", "call", "calls"));
 	if (tctl_u64(c, "messages_refused") > 0 || tctl_u64(c, "datagrams_dropped") > 0)
-		printf("               %s messages refused, %s datagrams dropped\n", tctl_text(c, "messages_refused"),
-		       tctl_text(c, "datagrams_dropped"));
+		printf("               %s refused, %s dropped\n",
+		       tctl_count_text(c, "messages_refused", "message", "messages"),
+		       tctl_count_text(c, "datagrams_dropped", "datagram", "datagrams"));
 }
 
 static void print_endpoints(const json_t *d)

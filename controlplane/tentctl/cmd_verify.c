@@ -110,8 +110,8 @@ static void print_table(const struct verify *v, size_t wrong)
 	}
 	tctl_table_print(tb, stdout);
 	tctl_table_free(tb);
-	printf("\n%zu of %zu hold, %zu of them as 0 = 0 (looked %u times at http://%s/metrics)\n", v->cnt - wrong,
-	       v->cnt, idle, v->looks, v->where);
+	printf("\n%zu of %zu hold, %zu of them as 0 = 0 (looked %u time%s at http://%s/metrics)\n", v->cnt - wrong,
+	       v->cnt, idle, v->looks, tn_plural(v->looks), v->where);
 }
 
 static void print_json(const struct verify *v, size_t wrong)
@@ -160,9 +160,8 @@ int tctl_cmd_verify(struct tctl *t, int argc, char **argv)
 			print_table(v, wrong);
 		if (wrong > 0)
 			fprintf(stderr,
-				"tentctl: %zu equations do not hold: that is a bug in tent, please report it with this "
-				"output\n",
-				wrong);
+				"tentctl: %zu equation%s wrong: that is a bug in tent, please report it with this output\n",
+				wrong, tn_plural(wrong));
 		rc = wrong == 0 ? TCTL_OK : TCTL_FAILED;
 	}
 	free(v);

@@ -93,8 +93,8 @@ static void print_text(const struct tctl_pump *p, const struct tctl_summary *s, 
 	printf("; %s (%.3f s)\n  sha256 %s\n", verified_text(s), seconds(s->last_ns, s->end_ns), hex);
 	printf(
 	    "  %llu chunk%s, %llu attempt%s, %llu sent again; latency of a chunk p50 %s, p99 %s; CPU of tentctl %.3f s\n",
-	    (unsigned long long)p->stats.chunks, p->stats.chunks == 1 ? "" : "s",
-	    (unsigned long long)p->stats.attempts, p->stats.attempts == 1 ? "" : "s",
+	    (unsigned long long)p->stats.chunks, tn_plural(p->stats.chunks),
+	    (unsigned long long)p->stats.attempts, tn_plural(p->stats.attempts),
 	    (unsigned long long)p->stats.resent, tctl_time_text(tn_loghist_percentile(&p->stats.latency_ns, 50)),
 	    tctl_time_text(tn_loghist_percentile(&p->stats.latency_ns, 99)), cpu_s);
 }

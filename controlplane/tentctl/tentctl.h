@@ -13,6 +13,7 @@
 #include "common/config.h"
 #include "common/ids.h"
 #include "common/status.h"
+#include "common/units.h"
 
 enum { TCTL_OK = 0, TCTL_FAILED = 1, TCTL_USAGE = 2 };
 enum { TCTL_TEXTS_MAX = 32, TCTL_REF_MAX = 2 * TN_NAME_MAX };

@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/hook.h"
 #include "common/log.h"
+#include "common/units.h"
 #include "dataplane/link/wire.h"
 #include "dataplane/segment/local.h"
 
@@ -398,7 +399,7 @@ static void chunk_answered(struct dp_call *call, tn_status status, const char *d
 	dp_control_move(DP_CONTROL_LINK, &l->state, DP_LINK_LIVE);
 	TN_HOOK(dp_link_live);
 	l->backoff_ns = BACKOFF_FIRST_NS;
-	tn_log_info("link", "attached to the control plane with %u segments", l->snapshot_cnt);
+	tn_log_info("link", "attached to the control plane with %u segment%s", l->snapshot_cnt, tn_plural(l->snapshot_cnt));
 	heartbeat_later(l);
 	dp_link_flush_changes(l);
 	dp_peers_link_up(&l->ctl->peers);

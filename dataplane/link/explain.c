@@ -8,6 +8,7 @@
 
 #include "common/addr.h"
 #include "common/clock.h"
+#include "common/units.h"
 #include "dataplane/link/wire.h"
 #include "dataplane/segment/local.h"
 #include "dataplane/segment/remote.h"
@@ -107,7 +108,7 @@ static void judge_paths(const struct inquiry *q, unsigned kind, struct verdict *
 	v->serves = true;
 	if (lanes > 0) {
 		v->why = "ready";
-		(void)snprintf(v->detail, sizeof v->detail, "%u lanes are up", lanes);
+		(void)snprintf(v->detail, sizeof v->detail, "%u lane%s up", lanes, tn_plural(lanes));
 	} else if (why == TN_PEER_ADDRESS) {
 		judge_stray(seen, v);
 	} else if (holding > 0) {
@@ -126,7 +127,7 @@ static void judge_paths(const struct inquiry *q, unsigned kind, struct verdict *
 				       tn_status_meaning(why));
 	} else if (opening > 0) {
 		v->why = "connecting";
-		(void)snprintf(v->detail, sizeof v->detail, "%u lanes are on their way", opening);
+		(void)snprintf(v->detail, sizeof v->detail, "%u lane%s being opened", opening, tn_plural(opening));
 	} else {
 		v->why = "on_demand";
 		(void)snprintf(v->detail, sizeof v->detail, "no lane is open; the first request opens one");

@@ -38,15 +38,16 @@ void tctl_check_affinity(struct tctl_doctor *d)
 	if (!listed_cpus_allowed(d, cpus))
 		return;
 	if (workers > cnt || (workers == cnt && busy(d))) {
-		tctl_found(d, TCTL_GRADE_WARN, "%u workers%s for %u CPUs: %s", workers,
-			   busy(d) ? " that never sleep" : "", cnt,
+		tctl_found(d, TCTL_GRADE_WARN, "%u worker%s%s for %u CPU%s: %s", workers,
+			   tn_plural(workers), busy(d) ? " without sleep" : "", cnt, tn_plural(cnt),
 			   workers > cnt ? "they take turns and latency suffers"
 					 : "nothing is left for applications and control threads");
 		tctl_fix(d, "set workers/count to %u%s", cnt > 1 ? cnt - 1 : 1,
 			 busy(d) ? ", or poll/mode to adaptive" : "");
 		return;
 	}
-	tctl_found(d, TCTL_GRADE_OK, "%u worker%s, %u CPUs allowed", workers, workers == 1 ? "" : "s", cnt);
+	tctl_found(d, TCTL_GRADE_OK, "%u worker%s, %u CPU%s allowed", workers, tn_plural(workers), cnt,
+		   tn_plural(cnt));
 }
 
 /* ---- cgroup quota, in CPUs; 0 = none ---- */
@@ -130,9 +131,9 @@ void tctl_check_cgroup(struct tctl_doctor *d)
 	} else if (quota < want) {
 		tctl_found(
 		    d, TCTL_GRADE_WARN,
-		    "its cgroup may use %.2f CPUs, but %u workers%s want more: they are stopped for parts of each "
-		    "period, which looks like latency spikes",
-		    quota, workers, busy(d) ? " that never sleep" : "");
+		    "its cgroup may use %.2f CPUs, too few for %u worker%s%s: it is stopped for parts of each period, "
+		    "which looks like latency spikes",
+		    quota, workers, tn_plural(workers), busy(d) ? " without sleep" : "");
 		tctl_fix(d, "raise the quota (systemd: CPUQuota=%u%%; Kubernetes: limits.cpu), or lower workers/count",
 			 (workers + 1) * 100);
 	} else {

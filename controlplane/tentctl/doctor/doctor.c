@@ -178,8 +178,8 @@ void tctl_doctor_print(const struct tctl_doctor *d, bool quiet, FILE *to)
 		print_finding(f, strcmp(group, f->group) != 0, to);
 		group = f->group;
 	}
-	fprintf(to, "%s%u ok, %u warnings, %u failures%s\n", group[0] != '\0' ? "\n" : "",
-		tctl_doctor_count(d, TCTL_GRADE_OK), warn, fail, fail > 0 ? ": fix these first" : "");
+	fprintf(to, "%s%u ok, %u warning%s, %u failure%s%s\n", group[0] != '\0' ? "\n" : "",
+		tctl_doctor_count(d, TCTL_GRADE_OK), warn, tn_plural(warn), fail, tn_plural(fail), fail > 0 ? ": fix these first" : "");
 	if (d->dropped > 0)
-		fprintf(to, "(%u more findings did not fit)\n", d->dropped);
+		fprintf(to, "(%u more finding%s did not fit)\n", d->dropped, tn_plural(d->dropped));
 }

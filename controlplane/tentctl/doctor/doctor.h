@@ -13,6 +13,7 @@
 #include "common/addr.h"
 #include "common/compiler.h"
 #include "common/config.h"
+#include "common/units.h"
 #include "controlplane/tentctl/region.h"
 
 /* ---- facts ---- */

@@ -11,8 +11,9 @@ void tctl_check_config(struct tctl_doctor *d)
 	const struct tn_config_errors *e = d->config_errors;
 	if (d->config != NULL) {
 		const char *path = tn_config_path(d->config);
-		tctl_found(d, TCTL_GRADE_OK, "%s: reads well, %u peers",
-			   path != NULL ? path : "built-in defaults (no file)", tn_config_peer_cnt(d->config));
+		tctl_found(d, TCTL_GRADE_OK, "%s: reads well, %u peer%s",
+			   path != NULL ? path : "built-in defaults (no file)", tn_config_peer_cnt(d->config),
+			   tn_plural(tn_config_peer_cnt(d->config)));
 		return;
 	}
 	for (unsigned i = 0; e != NULL && i < e->cnt; i++) {

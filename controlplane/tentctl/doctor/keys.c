@@ -91,5 +91,5 @@ void tctl_check_peers(struct tctl_doctor *d)
 			}
 	}
 	if (d->cnt == before)
-		tctl_found(d, TCTL_GRADE_OK, "%u peers, no key twice, none our own", cnt);
+		tctl_found(d, TCTL_GRADE_OK, "%u peer%s, no key twice, none our own", cnt, tn_plural(cnt));
 }

@@ -126,5 +126,5 @@ void tctl_check_telemetry(struct tctl_doctor *d)
 		one_file(d, list[i], &whole);
 	if (d->cnt == before)
 		tctl_found(d, TCTL_GRADE_OK, "%u telemetry file%s, nothing died unexpectedly", whole,
-			   whole == 1 ? "" : "s");
+			   tn_plural(whole));
 }

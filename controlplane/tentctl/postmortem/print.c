@@ -149,14 +149,16 @@ static void print_inflight(const json_t *doc, bool alive, FILE *to)
 	size_t i;
 	json_t *s;
 	heading(to, alive ? "in flight" : "in flight at the end");
-	fprintf(to, "admission  %s owners queued, %s with transports (%s)\n", tctl_text(a, "queued_owners"),
+	fprintf(to, "admission  %s queued, %s with transports (%s)\n",
+		tctl_count_text(a, "queued_owners", "owner", "owners"),
 		tctl_text(a, "dispatched_owners"), tctl_bytes_text(tctl_u64(a, "dispatched_bytes")));
 	json_array_foreach(streams, i, s)
 		fprintf(to,
-			"%-9s  %s connections, %s operations (%s), %s waiting for a lane; %s segments sent again in "
-			"its life\n",
-			tctl_text(s, "transport"), tctl_text(s, "connections"), tctl_text(s, "operations"),
-			tctl_bytes_text(tctl_u64(s, "bytes")), tctl_text(s, "queued"), tctl_text(s, "retransmissions"));
+			"%-9s  %s, %s (%s), %s waiting for a lane; %s sent again in its life\n",
+			tctl_text(s, "transport"), tctl_count_text(s, "connections", "connection", "connections"),
+			tctl_count_text(s, "operations", "operation", "operations"),
+			tctl_bytes_text(tctl_u64(s, "bytes")), tctl_text(s, "queued"),
+			tctl_count_text(s, "retransmissions", "segment", "segments"));
 }
 
 static void print_failures(const json_t *doc, FILE *to)
@@ -193,8 +195,8 @@ static void print_equations(const json_t *eq, FILE *to)
 	json_array_foreach(json_object_get(eq, "breaches"), i, b)
 		tctl_table_row(tb, (const char *[]){ tctl_text(b, "number"), tctl_text(b, "equation"),
 						     tctl_text(b, "of"), tctl_text(b, "left"), tctl_text(b, "right") });
-	fprintf(to, "%s%s equations do not hold%s (off by a few: it died between two counts; by more: a bug in tent)\n",
-		tctl_style(to, TCTL_WARN), tctl_text(eq, "wrong"), tctl_style(to, TCTL_PLAIN));
+	fprintf(to, "%s%s wrong%s (off by a few: it died between two counts; by more: a bug in tent)\n",
+		tctl_style(to, TCTL_WARN), tctl_count_text(eq, "wrong", "equation", "equations"), tctl_style(to, TCTL_PLAIN));
 	tctl_table_print(tb, to);
 	tctl_table_free(tb);
 }

@@ -59,6 +59,7 @@ static void texts_for_people(void)
 	CU_ASSERT_STRING_EQUAL(tn_bytes_format(UINT64_C(123) << 30, b), "123GiB");
 	CU_ASSERT(strlen(tn_bytes_format(UINT64_MAX, b)) < TN_UNITS_TEXT);
 	CU_ASSERT(strlen(tn_duration_format(UINT64_MAX, b)) < TN_UNITS_TEXT);
+	CU_ASSERT(*tn_plural(1) == '\0' && strcmp(tn_plural(0), "s") == 0 && strcmp(tn_plural(2), "s") == 0);
 }
 
 static void exact_texts_parse_back(void)

@@ -208,21 +208,22 @@ static void explained(void)
 	    "\"detail\":\"no such "
 	    "segment\",\"retry_ms\":200},\"peer\":{\"name\":\"b\",\"address\":\"tcp://x:1\",\"answers\":true,"
 	    "\"rtt_us\":300,\"ticket\":\"held\",\"holds_our_ticket\":true},\"data_plane\":{\"transports\":["
-	    "{\"transport\":\"tcp\",\"verdict\":\"use\",\"why\":\"ready\",\"detail\":\"2 lanes are up\"},"
+	    "{\"transport\":\"tcp\",\"verdict\":\"use\",\"why\":\"ready\",\"detail\":\"2 lanes up\"},"
 	    "{\"transport\":\"rdma\",\"verdict\":\"no\",\"why\":\"not_built\",\"detail\":\"not in this build\"}],"
 	    "\"policy\":{\"name\":\"default\",\"bytes\":1048576,\"order\":[\"rdma\",\"tcp\"]},\"windows\":{\"workers\":"
 	    "1},"
-	    "\"peer\":{\"endpoints\":[\"127.0.0.1:7\"]},\"paths\":[{\"worker\":0,\"transport\":\"tcp\",\"lanes\":2,"
+	    "\"peer\":{\"endpoints\":[\"127.0.0.1:7\"],\"lanes_in\":1},\"paths\":[{\"worker\":0,\"transport\":\"tcp\",\"lanes\":2,"
 	    "\"lanes_most\":2,"
 	    "\"up_ms\":61000,\"addresses\":[{\"address\":\"127.0.0.1:7\",\"status\":\"ok\",\"meaning\":\"done\",\"ms_"
 	    "ago\":5}]}]}}");
 	CU_ASSERT_EQUAL(run("explain", "b/kv", NULL), 0);
 	CU_ASSERT_PTR_NOT_NULL(
-	    strstr(ran.out, "tcp carries it: 2 lanes are up\nbut b says of segment kv: no such segment"));
+	    strstr(ran.out, "tcp carries it: 2 lanes up\nbut b says of segment kv: no such segment"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "rdma       no       not_built  not in this build\n"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(
 	    ran.out, "worker 0   tcp: 2 of 2 lanes, up for 1m01s\n           127.0.0.1:7: connected, 5.00ms ago\n"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "it admits our lanes; we admit its lanes"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "incoming   1 connection from it"));
 	set(TN_OK, NULL,
 	    "{\"target\":\"peer\",\"peer\":{\"name\":\"b\",\"answers\":false,\"detail\":\"no "
 	    "answer\",\"ticket\":\"failed\","

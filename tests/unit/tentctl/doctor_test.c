@@ -200,7 +200,7 @@ static void cpus(void)
 	examine(SETS("workers/cpus=0,9"));
 	has("affinity", FAIL, "names CPU 9", "workers/cpus");
 	examine(SETS("workers/count=4", "poll/mode=busy"));
-	has("affinity", WARN, "4 workers that never sleep for 4 CPUs", "workers/count to 3");
+	has("affinity", WARN, "4 workers without sleep for 4 CPUs", "workers/count to 3");
 	put("/sys/fs/cgroup/system.slice/cpu.max", "150000 100000\n"); /* a level above counts too */
 	examine(NULL);
 	has("cgroup", WARN, "may use 1.50 CPUs", "CPUQuota=400%");
