@@ -92,6 +92,25 @@ def successors():
             os.rename(p.log, f"{p.log}.{generation}")
 
 
+def without_descriptors():
+    """Started with the standard descriptors closed: the daemons serve, and tentctl says by its exit code that nobody heard it."""
+    shut = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"]
+    with World(start=False) as w:
+        w.b.start_both()
+        w.b.wait_ready()
+        mine = [w.spawn(which, [*shut, BIN[which], "-c", w.a.config]) for which in ("controlplane", "dataplane")]
+        wait_for("ready", lambda: w.a.http("/ready")[0] == 200 or not all(p.alive() for p in mine))
+        w.serve(w.b, "kv", 1 << 20)
+        back = os.path.join(w.dir, "back")
+        for args in (("get", "b/kv", back), ("status",), ("version",)):
+            r = subprocess.run([*shut, *w.a.ctl(), *args], timeout=60, check=False)
+            assert r.returncode == 1, f"{args}: exit {r.returncode}"
+        r = subprocess.run(["sh", "-c", 'exec "$@" <&- 2>&-', "sh", *w.a.ctl(), "get", "b/kv", back], capture_output=True,
+                           timeout=60, check=False)
+        assert r.returncode == 0 and os.path.getsize(back) == 1 << 20, r
+        assert [p.stop() for p in mine] == [0, 0]
+
+
 def reloads():
     """Any number of SIGHUPs under load changes nothing that moves, answers or is known of peers."""
     with World() as w:
@@ -114,4 +133,4 @@ def reloads():
             h.stop()
 
 
-run({"reloads": reloads, "refusals": refusals, "half_a_crew": half_a_crew, "alone": alone, "drain": drain, "successors": successors})
+run({"without_descriptors": without_descriptors, "reloads": reloads, "refusals": refusals, "half_a_crew": half_a_crew, "alone": alone, "drain": drain, "successors": successors})
