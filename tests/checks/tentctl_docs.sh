@@ -36,6 +36,30 @@ for option in json config runtime-dir set timeout version help; do
 done
 offers tcp put --transport "" || complain "completion does not offer values of --transport"
 offers show -c file --set a=b segment s || complain "completion stumbles over global options"
+offers show --set a = tcp : //b segment s || complain "completion stumbles over the words that bash makes of a=tcp://b"
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+cat >"$tmp/tentctl" <<EOF
+#!/bin/sh
+case "\$*" in
+list-verbs) exec "$tentctl" list-verbs ;;
+"-c other.json --runtime-dir dir -s a=b "*" peer list") echo ' "name": "host-of-other",' ;;
+esac
+EOF
+chmod +x "$tmp/tentctl"
+tentctl=$tmp/tentctl offers host-of-other -c other.json --runtime-dir dir -s a = b peer probe "" ||
+	complain "completion asks another pair for names than the line does"
+compopt() { as=$*; }
+mkdir "$tmp/put"
+for words in "put pu" "-c pu" "-r pu" "pu"; do
+	as=''
+	wanted=-ofilenames
+	[ "$words" != pu ] || wanted=''
+	# shellcheck disable=SC2086 # they are words
+	(cd "$tmp" && offers put $words && [ "${as/ /}" = "$wanted" ]) || complain "completion of \"$words\" beside a folder put"
+done
+[[ $(complete -p tentctl) != *filenames* ]] || complain "completion takes every word for a file"
 
 if command -v mandoc >/dev/null; then
 	mandoc -T lint -W warning "$src"/docs/man/*.[0-9] || bad=1
