@@ -39,11 +39,12 @@ static tn_status say_hello(int sock, const char *app, uint64_t deadline_ns, stru
 }
 
 tn_status lt_io_attach(const char *path, const char *app, uint64_t deadline_ns, int *sock_out,
-		       struct shr_msg_hello_reply *hello_out)
+		       struct shr_msg_hello_reply *hello_out, bool *reached_out)
 {
 	int sock;
 	tn_status s = shr_attach_connect(path, deadline_ns, &sock);
 
+	*reached_out = s == TN_OK;
 	if (s != TN_OK)
 		return s;
 	s = say_hello(sock, app, deadline_ns, hello_out);

@@ -13,9 +13,10 @@
 /* Connects to the socket at `path`, says HELLO as `app` and takes the answer. TN_OK: *sock_out is the caller's.
  * TN_DATAPLANE_DOWN: nobody listens there, or it hung up; TN_ABI_MISMATCH: another major version, or no data plane of
  * ours; TN_PERMISSION, TN_TIMEOUT, TN_LIMIT, TN_SYSTEM; or the status that the data plane refused with.
- * Outputs untouched on failure. */
+ * *reached_out: somebody listened there, so TN_LIMIT is not of this process's descriptors. Other outputs untouched on
+ * failure. */
 tn_status lt_io_attach(const char *path, const char *app, uint64_t deadline_ns, int *sock_out,
-		       struct shr_msg_hello_reply *hello_out);
+		       struct shr_msg_hello_reply *hello_out, bool *reached_out);
 
 /* Waits until one of two fds is readable or hung up; -1 is ignored, UINT64_MAX = for ever. False when the deadline
  * passed. */

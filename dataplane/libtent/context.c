@@ -145,7 +145,8 @@ static tent_status apply_options(tent_context *ctx, const tent_options *opt)
 static tent_status attach(tent_context *ctx)
 {
 	uint64_t deadline_ns = tn_deadline_after(tn_now_ns(), ctx->timeout_ns);
-	tn_status s = lt_io_attach(ctx->socket_path, ctx->app, deadline_ns, &ctx->sock, &ctx->hello);
+	bool reached;
+	tn_status s = lt_io_attach(ctx->socket_path, ctx->app, deadline_ns, &ctx->sock, &ctx->hello, &reached);
 
 	if (s == TN_OK) {
 		ctx->pidfd = lt_io_peer_pidfd(ctx->sock);
@@ -157,6 +158,8 @@ static tent_status attach(tent_context *ctx)
 	if (s == TN_ABI_MISMATCH)
 		return lt_fail(s, "tent_open: libtent %s speaks ABI %d, the data plane on %s does not", LT_VERSION,
 			       SHR_ABI_MAJOR, ctx->socket_path);
+	if (s == TN_LIMIT && !reached)
+		return lt_fail(s, "tent_open: this process has no file descriptor left for it (RLIMIT_NOFILE)");
 	if (s == TN_LIMIT)
 		return lt_fail(s, "tent_open: the data plane on %s takes no more applications: limits/max_clients, or its limit of "
 			       "open files (RLIMIT_NOFILE), is reached; its log says which", ctx->socket_path);

@@ -305,9 +305,10 @@ static void start_attachment(tent_context *ctx, const struct shr_msg_hello_reply
 static tn_status try_successor(tent_context *ctx, uint64_t deadline_ns)
 {
 	struct shr_msg_hello_reply hello;
+	bool reached;
 	int sock;
 	uint64_t until_ns = TN_MIN(deadline_ns, tn_deadline_after(tn_now_ns(), ctx->timeout_ns));
-	tn_status s = lt_io_attach(ctx->socket_path, ctx->app, until_ns, &sock, &hello);
+	tn_status s = lt_io_attach(ctx->socket_path, ctx->app, until_ns, &sock, &hello, &reached);
 
 	if (s != TN_OK && s != TN_ABI_MISMATCH)
 		return s;

@@ -3,6 +3,7 @@
  * child of fork() may still do. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -36,6 +37,26 @@ static void nobody_there(void)
 	rig_up(&r);
 	rig_kill(&r); /* the socket file is left behind */
 	CU_ASSERT_EQUAL(open_in(r.dir), TENT_DATAPLANE_DOWN);
+	rig_down(&r);
+}
+
+/* Whose limit it is: room for all but the socket. */
+static void no_descriptor_left(void)
+{
+	struct rig r;
+	struct rlimit before, few;
+
+	rig_up(&r);
+	int one = dup(0), two = dup(0);
+	CU_ASSERT_FATAL(one >= 0 && two >= 0 && getrlimit(RLIMIT_NOFILE, &before) == 0);
+	(void)close(one);
+	(void)close(two);
+	few = (struct rlimit){ .rlim_cur = (rlim_t)two + 1, .rlim_max = before.rlim_max };
+	CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &few), 0);
+	CU_ASSERT_EQUAL(open_in(r.dir), TENT_LIMIT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(tent_last_error(), "this process has no file descriptor left"));
+	CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &before), 0);
+	CU_ASSERT_EQUAL(open_in(r.dir), TENT_OK);
 	rig_down(&r);
 }
 
@@ -307,6 +328,7 @@ static void closing_leaves_nothing(void)
 
 TN_TEST_MAIN("libtent attach",
 	{ "nobody there", nobody_there },
+	{ "no descriptor left", no_descriptor_left },
 	{ "bad options", bad_options },
 	{ "options may grow", options_may_grow },
 	{ "newer options are understood or refused", newer_options_are_understood_or_refused },
