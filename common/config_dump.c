@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/units.h"
+#include "common/utf8.h"
 
 #define ORIGIN_TEXT 512
 
@@ -128,11 +129,10 @@ bool tn_cfg_put_nested(json_t *root, const char *path, json_t *value)
 static json_t *origin_json(struct tn_config_origin origin)
 {
 	char text[ORIGIN_TEXT];
-	json_t *json;
 
 	tn_config_origin_text(origin, text, sizeof text);
-	json = json_string(text);
-	return json != NULL ? json : json_string("a file whose name is not valid UTF-8");
+	tn_utf8_line(text, sizeof text, text);
+	return json_string(text);
 }
 
 /* {"value":..., "origin":"...", "change":"hot"}; lists of objects also have the origin of each entry. */

@@ -5,40 +5,8 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
-/* Bytes of the UTF-8 character at p; 0 when it is none, is cut, or is a control character. */
-static size_t printable_bytes(const char *p)
-{
-	unsigned char lead = (unsigned char)*p;
-	size_t need = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-
-	if (lead < 0x80)
-		return lead >= 0x20 && lead != 0x7f;
-	if (lead < 0xc2 || lead > 0xf4)
-		return 0;
-	for (size_t i = 1; i < need; i++)
-		if (((unsigned char)p[i] & 0xc0) != 0x80)
-			return 0;
-	return need;
-}
-
-/* Copy text so that it stays one line of valid UTF-8 on any terminal and in JSON: other bytes become '?'. */
-static void copy_line(char *out, size_t out_bytes, const char *text)
-{
-	size_t used = 0;
-
-	while (*text != '\0') {
-		size_t need = printable_bytes(text), bytes = TN_MAX(need, 1);
-
-		if (used + bytes >= out_bytes)
-			break;
-		memcpy(out + used, need > 0 ? text : "?", bytes);
-		used += bytes;
-		text += bytes;
-	}
-	out[used] = '\0';
-}
+#include "common/utf8.h"
 
 TN_PRINTF(4, 0)
 static void add(const struct tn_cfg_source *source, const char *path, unsigned line, const char *fmt, va_list args)
@@ -53,9 +21,9 @@ static void add(const struct tn_cfg_source *source, const char *path, unsigned l
 	}
 	e = &errors->item[errors->cnt++];
 	vsnprintf(text, sizeof text, fmt, args);
-	copy_line(e->text, sizeof e->text, text);
-	copy_line(e->source, sizeof e->source, source->name);
-	copy_line(e->key, sizeof e->key, path);
+	tn_utf8_line(e->text, sizeof e->text, text);
+	tn_utf8_line(e->source, sizeof e->source, source->name);
+	tn_utf8_line(e->key, sizeof e->key, path);
 	e->line = line;
 }
 

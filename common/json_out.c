@@ -2,7 +2,7 @@
  * The streaming JSON writer. The only owner of JSON escaping on the way out of our own printers. */
 #include "common/json_out.h"
 
-#include <string.h>
+#include "common/utf8.h"
 
 static void put_string(struct tn_text *t, const char *s);
 
@@ -68,25 +68,11 @@ void tn_jout_close_array(struct tn_jout *j)
 	close_level(j, ']');
 }
 
-/* Length of the UTF-8 sequence at s (shortest form, no surrogates), 0 when there is none. */
-static unsigned utf8_len(const unsigned char *s)
-{
-	unsigned n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
-	for (unsigned i = 1; i < n; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	if (n == 3 && ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)))
-		return 0;
-	if (n == 4 && ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)))
-		return 0;
-	return n;
-}
-
 static void put_string(struct tn_text *t, const char *s)
 {
 	tn_text_char(t, '"');
 	for (const char *p = s; *p;) {
-		unsigned n = utf8_len((const unsigned char *)p);
+		size_t n = tn_utf8_len(p);
 		if (n == 0)
 			tn_text_str(t, "\\ufffd");
 		else if (*p == '"' || *p == '\\')

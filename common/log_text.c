@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "common/clock.h"
+#include "common/utf8.h"
 
 void tn_log_text_raw(struct tn_log_text *t, const char *s)
 {
@@ -27,22 +28,6 @@ void tn_log_textf(struct tn_log_text *t, const char *fmt, ...)
 	tn_log_text_raw(t, text);
 }
 
-/* Length of the valid UTF-8 character at s (1..4), or 0 (RFC 3629: no surrogates, no overlong forms). */
-static size_t utf8_len(const unsigned char *s)
-{
-	if (s[0] < 0x80)
-		return 1;
-	size_t len = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-	if (s[0] < 0xc2 || s[0] > 0xf4)
-		return 0;
-	for (size_t i = 1; i < len; i++)
-		if ((s[i] & 0xc0) != 0x80)   /* a NUL stops here too */
-			return 0;
-	bool bad = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
-	           (s[0] == 0xf4 && s[1] > 0x8f);
-	return bad ? 0 : len;
-}
-
 /* Appends a piece only whole; false when it does not fit. */
 static bool piece(struct tn_log_text *t, const char *s, size_t len, size_t keep_free)
 {
@@ -57,7 +42,7 @@ void tn_log_text_json(struct tn_log_text *t, const char *s, size_t keep_free)
 {
 	for (bool fits = true; *s != '\0' && fits;) {
 		char escape[8];
-		size_t len = utf8_len((const unsigned char *)s);
+		size_t len = tn_utf8_len(s);
 		if (len == 0) {
 			fits = piece(t, "\\ufffd", 6, keep_free);
 			s++;
@@ -79,7 +64,7 @@ void tn_log_text_plain(struct tn_log_text *t, const char *s, size_t keep_free)
 	for (bool fits = true; *s != '\0' && fits;) {
 		char escape[8];
 		const unsigned char *u = (const unsigned char *)s;
-		size_t len = utf8_len(u);
+		size_t len = tn_utf8_len(s);
 		if (len == 0) {
 			fits = piece(t, "?", 1, keep_free);
 			s++;
