@@ -58,7 +58,10 @@ struct tn_config_errors {
 	struct tn_config_error item[TN_CONFIG_ERRORS_MAX];
 };
 
-/* One line per error, "SOURCE:LINE: KEY: TEXT". */
+/* "SOURCE:LINE: KEY: TEXT" without the parts that are not known. */
+#define TN_CONFIG_ERROR_LINE (sizeof(struct tn_config_error) + 16)
+void tn_config_error_line(const struct tn_config_error *e, char out[static TN_CONFIG_ERROR_LINE]);
+/* One such line per error. */
 void tn_config_errors_print(const struct tn_config_errors *errors, FILE *out);
 
 /* ---- load ---- */

@@ -58,16 +58,23 @@ unsigned tn_cfg_error_cnt(const struct tn_config_errors *errors)
 	return errors->cnt + errors->dropped_cnt;
 }
 
+void tn_config_error_line(const struct tn_config_error *e, char out[static TN_CONFIG_ERROR_LINE])
+{
+	char line[16] = "";
+
+	if (e->line > 0)
+		snprintf(line, sizeof line, ":%u", e->line);
+	snprintf(out, TN_CONFIG_ERROR_LINE, "%s%s%s%s%s%s", e->source, line, *e->source != '\0' ? ": " : "", e->key,
+		 *e->key != '\0' ? ": " : "", e->text);
+}
+
 void tn_config_errors_print(const struct tn_config_errors *errors, FILE *out)
 {
-	for (unsigned i = 0; i < errors->cnt; i++) {
-		const struct tn_config_error *e = &errors->item[i];
+	char line[TN_CONFIG_ERROR_LINE];
 
-		fprintf(out, "%s", e->source);
-		if (e->line > 0)
-			fprintf(out, ":%u", e->line);
-		fprintf(out, "%s%s%s%s\n", *e->source != '\0' ? ": " : "", e->key, *e->key != '\0' ? ": " : "",
-			e->text);
+	for (unsigned i = 0; i < errors->cnt; i++) {
+		tn_config_error_line(&errors->item[i], line);
+		fprintf(out, "%s\n", line);
 	}
 	if (errors->dropped_cnt > 0)
 		fprintf(out, "... and %u more\n", errors->dropped_cnt);

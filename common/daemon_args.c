@@ -109,11 +109,13 @@ static void log_change(const struct tn_config *old, const struct tn_config *now,
 
 static void log_warnings(const struct tn_config *cfg, struct tn_config_errors *scratch)
 {
+	char line[TN_CONFIG_ERROR_LINE];
 	*scratch = (struct tn_config_errors){ .cnt = 0 };
 	tn_config_warnings(cfg, scratch);
-	for (unsigned i = 0; i < scratch->cnt; i++)
-		tn_log_warn("config", "%s:%u: %s: %s", scratch->item[i].source, scratch->item[i].line, scratch->item[i].key,
-			    scratch->item[i].text);
+	for (unsigned i = 0; i < scratch->cnt; i++) {
+		tn_config_error_line(&scratch->item[i], line);
+		tn_log_warn("config", "%s", line);
+	}
 }
 
 tn_status tn_daemon_config(const struct tn_daemon_args *a, struct tn_config **out)
@@ -141,14 +143,16 @@ tn_status tn_daemon_reload(const struct tn_daemon_args *a, const struct tn_confi
 {
 	struct tn_config_opts opts = load_opts(a);
 	struct tn_config_change changes[TN_CFG_KEY_CNT];
+	char line[TN_CONFIG_ERROR_LINE];
 	struct tn_config_errors *errors = calloc(1, sizeof *errors);
 	unsigned cnt = 0;
 	if (errors == NULL)
 		return TN_NO_MEMORY;
 	tn_status s = tn_config_reload(running, &opts, out, errors, changes, &cnt);
-	for (unsigned i = 0; s != TN_OK && i < errors->cnt; i++)
-		tn_log_error("config", "reload refused: %s:%u: %s: %s", errors->item[i].source, errors->item[i].line,
-			     errors->item[i].key, errors->item[i].text);
+	for (unsigned i = 0; s != TN_OK && i < errors->cnt; i++) {
+		tn_config_error_line(&errors->item[i], line);
+		tn_log_error("config", "reload refused: %s", line);
+	}
 	for (unsigned i = 0; s == TN_OK && i < cnt; i++)
 		log_change(running, *out, changes[i]);
 	if (s == TN_OK) {

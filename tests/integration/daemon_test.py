@@ -127,6 +127,14 @@ def reloads():
             for h in w.hosts:
                 assert [q["name"] for q in h.tentctl_json("peer", "list")["peers"]] == ["b" if h is w.a else "a"]
                 assert h.tentctl("peer", "probe", "b" if h is w.a else "a").returncode == 0
+        for content, line in (("{", f"{w.a.config}:1: not valid JSON"), (None, f"{w.a.config}: there is no such file")):
+            os.unlink(w.a.config)
+            if content is not None:
+                with open(w.a.config, "w", encoding="ascii") as f:
+                    f.write(content)
+            for which in ("controlplane", "dataplane"):
+                w.a.procs[which].signal(signal.SIGHUP)
+                wait_for(line, lambda q=w.a.procs[which]: f"reload refused: {line}" in q.text() or not q.alive())
         s = w.finish_move(p)
         assert s["failed"] == 0, s
         for h in w.hosts:
