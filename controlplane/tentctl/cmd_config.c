@@ -27,7 +27,9 @@ static void print_check(const struct tctl *t, const struct tn_config *c, const s
 	if (t->json) {
 		json_t *j = json_object();
 		tn_json_put_bool(j, "ok", true);
-		if (path == NULL || tn_json_put_str(j, "file", path) != TN_OK)
+		if (path != NULL)
+			tctl_put_name(j, "file", path);
+		else
 			json_object_set_new(j, "file", json_null());
 		tn_json_put_u64(j, "peers", tn_config_peer_cnt(c));
 		json_object_set_new(j, "warnings", warnings_json(w));

@@ -34,8 +34,7 @@ static void print_key(const struct tctl *t, const struct tn_config *c, const cha
 	json_t *j = json_object(), *peer = peer_entry(c, k);
 	const char *trouble = address_trouble(c);
 	if (t->json) {
-		if (tn_json_put_str(j, "key_file", path) != TN_OK)
-			json_object_set_new(j, "key_file", json_null());
+		tctl_put_name(j, "key_file", path);
 		tn_json_put_str(j, "public_key", k->public_text);
 		tn_json_put_peer_id(j, "id", &k->id);
 		json_object_set(j, "peer", peer);

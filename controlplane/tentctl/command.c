@@ -9,14 +9,14 @@
 #include "common/clock.h"
 #include "common/message.h"
 #include "common/nearest.h"
+#include "common/utf8.h"
 #include "controlplane/tentctl/tentctl.h"
 
 static void print_error_json(const char *error, const char *detail)
 {
 	json_t *j = json_object();
 	tn_json_put_str(j, "error", error);
-	if (tn_json_put_str(j, "detail", detail) != TN_OK)
-		tn_json_put_str(j, "detail", "(the text is not UTF-8)");
+	tn_json_put_str(j, "detail", detail);
 	tctl_print_json(j);
 	json_decref(j);
 }
@@ -28,6 +28,7 @@ int tctl_fail(const struct tctl *t, tn_status status, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
+	tn_utf8_line(text, sizeof text, text); /* names of files and peers may be in it */
 	if (t->json)
 		print_error_json(tn_status_name(status), text);
 	fprintf(stderr, "tentctl: %s\n", text);
@@ -50,6 +51,7 @@ int tctl_bad_usage(struct tctl *t, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
+	tn_utf8_line(text, sizeof text, text); /* arguments may be in it */
 	if (json_asked(t))
 		print_error_json("usage", text);
 	fprintf(stderr, "tentctl: %s\n", text);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How answers look: JSON as it came, or tables for people. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/message.h"
 #include "common/units.h"
+#include "common/utf8.h"
 #include "controlplane/tentctl/style.h"
 #include "controlplane/tentctl/tentctl.h"
 
@@ -29,6 +32,15 @@ void tctl_print_json_line(const json_t *j)
 	json_dumpf(j, stdout, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9));
 	putchar('\n');
 	fflush(stdout);
+}
+
+void tctl_put_name(json_t *obj, const char *key, const char *name)
+{
+	char line[PATH_MAX];
+	if (tn_json_put_str(obj, key, name) == TN_OK)
+		return;
+	tn_utf8_line(line, sizeof line, name);
+	(void)tn_json_put_str(obj, key, line);
 }
 
 static TN_NORETURN void out_of_memory(void)

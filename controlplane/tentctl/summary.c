@@ -50,8 +50,7 @@ static void print_json(const struct tctl_pump *p, const struct tctl_summary *s, 
 	unsigned n = by_share(p, kinds);
 	json_t *j = json_object(), *by = json_object(), *lat = json_object();
 	tn_json_put_str(j, "command", s->command);
-	if (tn_json_put_str(j, "file", s->file) != TN_OK)
-		json_object_set_new(j, "file", json_null()); /* its name is not UTF-8 */
+	tctl_put_name(j, "file", s->file);
 	tn_json_put_str(j, "segment", s->segment);
 	tn_json_put_u64(j, "bytes", s->bytes);
 	tn_json_put_str(j, "sha256", hex);

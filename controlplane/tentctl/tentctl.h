@@ -108,6 +108,8 @@ int tctl_collect(struct tctl *t, const char *type, const char *key, uint64_t fir
 void tctl_print_json(const json_t *j);
 /* As one line, flushed: for commands that go on and report. */
 void tctl_print_json_line(const json_t *j);
+/* A file name as a member: as it is, or with '?' for what is no UTF-8. */
+void tctl_put_name(json_t *obj, const char *key, const char *name);
 /* A table for people: columns as wide as their widest cell, headings in capitals. Cells are copied, bytes that could
  * steer a terminal become '?'. A heading that starts with '>' stands for a column of numbers: aligned to the right. */
 struct tctl_table;

@@ -8,6 +8,7 @@
 #include "common/message.h"
 #include "common/metrics_check.h"
 #include "controlplane/tentctl/postmortem/postmortem.h"
+#include "controlplane/tentctl/tentctl.h"
 #include "shm-ring/event_json.h"
 
 enum { FAILURES_MOST = 12, BREACHES_MOST = 32, LOOKS_MOST = 20 };
@@ -44,8 +45,7 @@ static void put_who(const struct gather *g, json_t *doc)
 		 last_real_ns = h->start_real_ns + (last_ns - h->start_mono_ns);
 
 	tn_json_put_u64(doc, "generation", h->generation);
-	if (tn_json_put_str(doc, "file", g->r->path) != TN_OK)
-		json_object_set_new(doc, "file", json_null());
+	tctl_put_name(doc, "file", g->r->path);
 	tn_json_put_str(doc, "verdict", tctl_life_text(g->cfg->life));
 	tn_json_put_bool(doc, "alive", alive);
 	tn_json_put_str(doc, "state", tctl_tele_state_text(tn_load_relaxed32(&live->state)));

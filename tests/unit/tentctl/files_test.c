@@ -270,6 +270,22 @@ static void config_dump(void)
 	json_decref(j);
 }
 
+/* Bytes that are no UTF-8, or steer a terminal, in names of files. */
+static void odd_names(void)
+{
+	write_file("od\xff\xed\xa0\x80.json", "{}", 2);
+	CU_ASSERT_EQUAL(run("-j", "config", "check", "od\xff\xed\xa0\x80.json", NULL), 0);
+	CU_ASSERT_TRUE(run_json_is("file", "od????.json"));
+	CU_ASSERT_EQUAL(run("-j", "keygen", "k\xff.key", NULL), 0);
+	CU_ASSERT_TRUE(run_json_is("key_file", "k?.key"));
+	CU_ASSERT_EQUAL(run("-j", "put", "no\xff\x1b[2J", "x", NULL), 1);
+	CU_ASSERT_TRUE(run_json_is("detail", "no??[2J: cannot be read: No such file or directory"));
+	CU_ASSERT_STRING_EQUAL(ran.err, "tentctl: no??[2J: cannot be read: No such file or directory\n");
+	CU_ASSERT_EQUAL(run("-j", "status", "\xff\x1b[2J", NULL), 2);
+	CU_ASSERT_TRUE(run_json_is("detail", "unexpected argument \"??[2J\""));
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.err, "unexpected argument \"??[2J\""));
+}
+
 static void keygen(void)
 {
 	static const char open_ended[] = "{\"control\":{\"bind\":\"tcp://192.0.2.1:9816\"},\"peers\":[{\"public_key\":\"?\"}]}";
@@ -311,4 +327,5 @@ TN_TEST_MAIN("tentctl files",
 	{ "only regular files that keep their length are read", files_to_read },
 	{ "config check: exit codes and what is wrong", config_check },
 	{ "config dump: values, origins, JSON", config_dump },
+	{ "names of files that are no text", odd_names },
 	{ "keygen: never overwrites, never prints the secret", keygen })

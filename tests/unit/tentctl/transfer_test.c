@@ -356,6 +356,17 @@ static void segments_without_a_trailer(void)
 	stop();
 }
 
+static void names_that_are_no_text(void)
+{
+	serve(4096, NULL);
+	make_file(10);
+	CU_ASSERT_EQUAL(run("put", "in", "room", NULL), 0);
+	CU_ASSERT_EQUAL(run("-j", "get", "room", "out7\xff", NULL), 0);
+	CU_ASSERT_TRUE(same_file("out7\xff", 10));
+	CU_ASSERT_TRUE(run_json_is("file", "out7?"));
+	stop();
+}
+
 static void output_that_cannot_be_written(void)
 {
 	serve(4096, "/nosuchfolder/file");
@@ -383,4 +394,5 @@ TN_TEST_MAIN("tentctl transfers",
 	{ "get notices content and trailer that change under it", get_notices_changes },
 	{ "trailers of a newer version, and torn ones", wrong_trailers },
 	{ "segments that are no file segments", segments_without_a_trailer },
+	{ "a file whose name is no text", names_that_are_no_text },
 	{ "an output file that cannot be written", output_that_cannot_be_written })
