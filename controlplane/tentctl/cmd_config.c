@@ -82,5 +82,7 @@ int tctl_cmd_config_dump(struct tctl *t, int argc, char **argv)
 		return TCTL_FAILED;
 	tn_status s = tn_config_dump(c, stdout, (effective ? TN_CONFIG_DUMP_EFFECTIVE : 0u) |
 				     (origin ? TN_CONFIG_DUMP_ORIGIN : 0u) | (t->json ? TN_CONFIG_DUMP_JSON : 0u));
-	return s == TN_OK ? TCTL_OK : tctl_fail(t, s, "cannot write the configuration: %s", tn_status_meaning(s));
+	if (s == TN_SYSTEM)
+		return TCTL_FAILED; /* stdout could not be written: tctl_run() says why */
+	return s == TN_OK ? TCTL_OK : tctl_fail(t, s, "cannot print the configuration: %s", tn_status_meaning(s));
 }

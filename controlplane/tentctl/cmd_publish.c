@@ -75,7 +75,8 @@ static int find_capacity(struct tctl *t, const struct publish_args *a, uint64_t 
 	return TCTL_OK;
 }
 
-static void say_published(const struct tctl_publication *pub)
+/* False: whoever waits for it would wait for ever. */
+static bool say_published(const struct tctl_publication *pub)
 {
 	char hex[TCTL_SHA256_HEX] = "";
 	bool ready = pub->trailer.content == TCTL_CONTENT_READY;
@@ -92,12 +93,12 @@ static void say_published(const struct tctl_publication *pub)
 		json_object_set_new(j, "sha256", ready ? json_string(hex) : json_null());
 		tctl_print_json_line(j);
 		json_decref(j);
-		return;
+	} else {
+		printf("published %s: %s%s, %s%s%s\n", pub->name,
+		       tctl_bytes_text(ready ? pub->trailer.content_bytes : pub->trailer.capacity),
+		       ready ? "" : " of room", pub->writable ? "writable" : "read-only", ready ? ", sha256 " : "", hex);
 	}
-	printf("published %s: %s%s, %s%s%s\n", pub->name,
-	       tctl_bytes_text(ready ? pub->trailer.content_bytes : pub->trailer.capacity), ready ? "" : " of room",
-	       pub->writable ? "writable" : "read-only", ready ? ", sha256 " : "", hex);
-	fflush(stdout);
+	return tctl_flush(pub->t);
 }
 
 static int fail_lost(struct tctl *t, const tent_note *note)
@@ -160,10 +161,8 @@ int tctl_cmd_segment_publish(struct tctl *t, int argc, char **argv)
 		rc = tctl_publication_load(&pub, a.file);
 	if (rc == TCTL_OK)
 		rc = tctl_publication_publish(&pub, &a.peers);
-	if (rc == TCTL_OK) {
-		say_published(&pub);
-		rc = serve(&pub);
-	}
+	if (rc == TCTL_OK)
+		rc = say_published(&pub) ? serve(&pub) : TCTL_FAILED;
 	tctl_publication_close(&pub);
 	return rc;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One run of tentctl: finds the verb, runs it, and says what went wrong in the two forms (text, JSON). Also the
  * configuration that the verbs share. */
-#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,11 +226,9 @@ int tctl_run(int argc, char **argv)
 		memcpy(as_started, argv, (size_t)argc * sizeof *argv);
 	t.argv = as_started;
 	int rc = dispatch(&t, argc, argv);
+	if (!tctl_flush(&t) && rc == TCTL_OK)
+		rc = TCTL_FAILED;
 	tn_config_free(t.config);
 	free(as_started);
-	if (fflush(stdout) != 0 || ferror(stdout)) {
-		fprintf(stderr, "tentctl: cannot write the answer: %s\n", strerror(errno));
-		rc = rc == TCTL_OK ? TCTL_FAILED : rc;
-	}
 	return rc;
 }

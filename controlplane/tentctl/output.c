@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How answers look: JSON as it came, or tables for people. */
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +32,16 @@ void tctl_print_json_line(const json_t *j)
 {
 	json_dumpf(j, stdout, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9));
 	putchar('\n');
-	fflush(stdout);
+}
+
+bool tctl_flush(struct tctl *t)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return true;
+	if (!t->answer_lost) /* errno is still that of the write: calls that work leave it alone */
+		fprintf(stderr, "tentctl: cannot write the answer: %s\n", strerror(errno));
+	t->answer_lost = true;
+	return false;
 }
 
 void tctl_put_name(json_t *obj, const char *key, const char *name)

@@ -238,11 +238,12 @@ static void report_put(const struct tctl_publication *pub, const char *from, con
 		tn_json_put_bool(j, "written", written);
 		tctl_print_json_line(j);
 		json_decref(j);
-		return;
+	} else {
+		printf("put from %s: %s, %s, sha256 %s%s%s\n", from[0] != '\0' ? from : "this host", result,
+		       tctl_bytes_text(n->content_bytes), hex, written ? ", written to " : "",
+		       written ? pub->output : "");
 	}
-	printf("put from %s: %s, %s, sha256 %s%s%s\n", from[0] != '\0' ? from : "this host", result,
-	       tctl_bytes_text(n->content_bytes), hex, written ? ", written to " : "", written ? pub->output : "");
-	fflush(stdout);
+	(void)tctl_flush(pub->t); /* others still use the segment: that nobody listens here shows at the end */
 }
 
 bool tctl_publication_on_note(struct tctl_publication *pub, const tent_note *note)

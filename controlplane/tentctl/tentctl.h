@@ -34,6 +34,7 @@ struct tctl {
 	bool json;                   /* --json */
 	uint64_t timeout_ns;         /* --timeout, for one question */
 	const struct tctl_verb *verb; /* that runs; NULL before it is known */
+	bool answer_lost;            /* stdout could not be written, and that was said */
 	int exit_code;               /* set when tctl_args() says that the command is over */
 	char *const *argv;           /* as started, ends with NULL */
 	struct tn_config *config;    /* loaded on first use */
@@ -106,8 +107,10 @@ int tctl_collect(struct tctl *t, const char *type, const char *key, uint64_t fir
 
 /* ---- output.c ---- */
 void tctl_print_json(const json_t *j);
-/* As one line, flushed: for commands that go on and report. */
+/* As one line: for commands that go on and report. */
 void tctl_print_json_line(const json_t *j);
+/* All that was printed is out. False: some of it is lost, which is said once on stderr; the command will fail. */
+bool tctl_flush(struct tctl *t);
 /* A file name as a member: as it is, or with '?' for what is no UTF-8. */
 void tctl_put_name(json_t *obj, const char *key, const char *name);
 /* A table for people: columns as wide as their widest cell, headings in capitals. Cells are copied, bytes that could

@@ -270,6 +270,35 @@ static void config_dump(void)
 	json_decref(j);
 }
 
+static unsigned times(const char *text, const char *what)
+{
+	unsigned n = 0;
+	while ((text = strstr(text, what)) != NULL) {
+		text += strlen(what);
+		n++;
+	}
+	return n;
+}
+
+static void answers_that_cannot_be_written(void)
+{
+	static const char lost[] = "tentctl: cannot write the answer: No space left on device\n";
+	run_stdout = "/dev/full";
+	CU_ASSERT_EQUAL(run("version", NULL), 1);
+	CU_ASSERT_STRING_EQUAL(ran.err, lost);
+	CU_ASSERT_EQUAL(run("config", "dump", "-e", NULL), 1);
+	CU_ASSERT_STRING_EQUAL(ran.err, lost);
+	CU_ASSERT_EQUAL(run("-j", "config", "dump", "-e", NULL), 1);
+	CU_ASSERT_STRING_EQUAL(ran.err, lost);
+	alarm(60); /* it must not stay and serve what nobody learnt of */
+	CU_ASSERT_EQUAL(run("segment", "publish", "room", "--size=4K", NULL), 1);
+	CU_ASSERT_STRING_EQUAL(ran.err, lost);
+	CU_ASSERT_EQUAL(run("-j", "segment", "publish", "room", "--size=4K", NULL), 1);
+	CU_ASSERT_EQUAL(times(ran.err, lost), 1);
+	alarm(0);
+	run_stdout = NULL;
+}
+
 /* Bytes that are no UTF-8, or steer a terminal, in names of files. */
 static void odd_names(void)
 {
@@ -327,5 +356,6 @@ TN_TEST_MAIN("tentctl files",
 	{ "only regular files that keep their length are read", files_to_read },
 	{ "config check: exit codes and what is wrong", config_check },
 	{ "config dump: values, origins, JSON", config_dump },
+	{ "an answer that cannot be written is a failure, told once", answers_that_cannot_be_written },
 	{ "names of files that are no text", odd_names },
 	{ "keygen: never overwrites, never prints the secret", keygen })

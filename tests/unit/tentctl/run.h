@@ -3,9 +3,11 @@
 #ifndef TCTL_TEST_RUN_H
 #define TCTL_TEST_RUN_H
 
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +18,7 @@
 enum { RUN_TEXT = 64 << 10, RUN_WORDS = 40 };
 
 static struct { int rc; char out[RUN_TEXT], err[RUN_TEXT]; } ran;
+static const char *run_stdout; /* a file instead: what is printed goes there */
 
 static inline void run_keep(FILE *from, char *to)
 {
@@ -43,11 +46,16 @@ static inline int run(const char *first, ...)
 	fflush(stdout);
 	fflush(stderr);
 	int out_was = dup(1), err_was = dup(2);
-	dup2(fileno(out), 1);
+	int elsewhere = run_stdout != NULL ? open(run_stdout, O_WRONLY | O_CLOEXEC) : -1;
+	dup2(elsewhere >= 0 ? elsewhere : fileno(out), 1);
 	dup2(fileno(err), 2);
 	ran.rc = tctl_run(argc, argv);
 	fflush(stdout);
 	fflush(stderr);
+	__fpurge(stdout); /* what could not be written stays behind, and must not come out later */
+	clearerr(stdout);
+	if (elsewhere >= 0)
+		close(elsewhere);
 	dup2(out_was, 1);
 	dup2(err_was, 2);
 	close(out_was);

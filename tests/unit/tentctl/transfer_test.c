@@ -367,6 +367,24 @@ static void names_that_are_no_text(void)
 	stop();
 }
 
+/* Nobody hears the publisher any more: it says so, and goes on for those who use the segment. */
+static void reports_that_cannot_be_written(void)
+{
+	serve(4096, NULL);
+	make_file(10);
+	run_stdout = "/dev/full";
+	CU_ASSERT_EQUAL(run("put", "in", "room", NULL), 1); /* its own answer is lost as well */
+	run_stdout = NULL;
+	const char *said = strstr(ran.err, "cannot write the answer: No space left on device");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(said);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said + 1, "cannot write the answer"));
+	CU_ASSERT_TRUE(server.answer_lost);
+	CU_ASSERT_EQUAL(run("get", "room", "out9", NULL), 0);
+	CU_ASSERT_TRUE(same_file("out9", 10));
+	server.answer_lost = false;
+	stop();
+}
+
 static void output_that_cannot_be_written(void)
 {
 	serve(4096, "/nosuchfolder/file");
@@ -395,4 +413,5 @@ TN_TEST_MAIN("tentctl transfers",
 	{ "trailers of a newer version, and torn ones", wrong_trailers },
 	{ "segments that are no file segments", segments_without_a_trailer },
 	{ "a file whose name is no text", names_that_are_no_text },
+	{ "reports of the publisher that cannot be written", reports_that_cannot_be_written },
 	{ "an output file that cannot be written", output_that_cannot_be_written })
