@@ -19,6 +19,7 @@
 #include "common/message.h"
 #include "controlplane/gate.h"
 #include "controlplane/peer/zap.h"
+#include "shm-ring/lease.h"
 
 #define DRAIN_MAX 256 /* messages of one socket per loop: no door starves another */
 #define EVENTS_MAX 64
@@ -50,6 +51,7 @@ struct cp_loop {
 	struct cp_node *node;
 	void *ctx;
 	struct watch link, bus, server, zap;
+	struct shr_published link_name, bus_name; /* the library leaves its sockets' names behind */
 	struct client *clients;
 	uint32_t client_cnt;
 	struct tn_list ready; /* struct watch.ready */
@@ -200,7 +202,8 @@ static tn_status bind_door(struct cp_loop *l, void *s, const char *where, enum t
 }
 
 /* A local door: a ROUTER in the runtime directory that only our uid and root may enter. */
-static tn_status bind_local(struct cp_loop *l, const char *name, enum tn_door door, struct watch *w, char *err, size_t n)
+static tn_status bind_local(struct cp_loop *l, const char *name, enum tn_door door, struct watch *w,
+			    struct shr_published *published, char *err, size_t n)
 {
 	char path[256];
 	int len = snprintf(path, sizeof path, "ipc://%s/%s", tn_config_str(l->config, TN_CFG_RUNTIME_DIR), name);
@@ -217,7 +220,9 @@ static tn_status bind_local(struct cp_loop *l, const char *name, enum tn_door do
 	if (zmq_setsockopt(s, ZMQ_IPC_FILTER_UID, &uid, sizeof uid) != 0 ||
 	    (uid != root && zmq_setsockopt(s, ZMQ_IPC_FILTER_UID, &root, sizeof root) != 0))
 		return fail(err, n, "cannot restrict", path);
-	return bind_door(l, s, path, door) == TN_OK && watch_start(l, w) == 0 ? TN_OK : fail(err, n, "cannot bind", path);
+	if (bind_door(l, s, path, door) != TN_OK || watch_start(l, w) != 0)
+		return fail(err, n, "cannot bind", path);
+	return shr_publish_note(path + strlen("ipc://"), published) == TN_OK ? TN_OK : fail(err, n, "cannot find", path);
 }
 
 static tn_status bind_server(struct cp_loop *l, char *err, size_t n)
@@ -283,9 +288,9 @@ tn_status cp_loop_new(const struct tn_config *config, const struct cp_keys *keys
 	zmq_ctx_set(l->ctx, ZMQ_THREAD_NAME_PREFIX, 0);
 	s = bind_zap(l, err, err_bytes);
 	if (s == TN_OK)
-		s = bind_local(l, "link.ipc", TN_DOOR_LINK, &l->link, err, err_bytes);
+		s = bind_local(l, "link.ipc", TN_DOOR_LINK, &l->link, &l->link_name, err, err_bytes);
 	if (s == TN_OK)
-		s = bind_local(l, "bus.ipc", TN_DOOR_BUS, &l->bus, err, err_bytes);
+		s = bind_local(l, "bus.ipc", TN_DOOR_BUS, &l->bus, &l->bus_name, err, err_bytes);
 	if (s == TN_OK)
 		s = bind_server(l, err, err_bytes);
 	if (s != TN_OK)
@@ -313,6 +318,8 @@ void cp_loop_free(struct cp_loop *l)
 		return;
 	for (uint32_t i = 0; l->clients != NULL && i < l->client_cnt; i++)
 		client_close(l, &l->clients[i]);
+	(void)shr_publish_remove(&l->link_name);
+	(void)shr_publish_remove(&l->bus_name);
 	struct watch *const doors[] = { &l->link, &l->bus, &l->server, &l->zap };
 	for (size_t i = 0; i < TN_ARRAY_LEN(doors); i++)
 		watch_close(l, doors[i]);

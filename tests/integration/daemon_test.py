@@ -137,8 +137,15 @@ def reloads():
                 wait_for(line, lambda q=w.a.procs[which]: f"reload refused: {line}" in q.text() or not q.alive())
         s = w.finish_move(p)
         assert s["failed"] == 0, s
+        assert w.a.procs["controlplane"].stop() == 0  # no name is left, and the data plane finds the next one's
+        assert not glob.glob(os.path.join(w.a.run, "*.ipc")), os.listdir(w.a.run)
+        w.a.write_config([w.b], {})
+        w.a.start("controlplane")
+        w.a.wait_ready()
         for h in w.hosts:
             h.stop()
+            left = [f for f in os.listdir(h.run) if f.endswith((".ipc", ".sock", ".port"))]
+            assert not left, left
 
 
 run({"without_descriptors": without_descriptors, "reloads": reloads, "refusals": refusals, "half_a_crew": half_a_crew, "alone": alone, "drain": drain, "successors": successors})
