@@ -75,6 +75,25 @@ static bool is_silence(tn_status s)
 	return s == TN_PEER_DOWN || s == TN_PEER_DENIED || s == TN_TIMEOUT || s == TN_DATAPLANE_DOWN;
 }
 
+/* Once while it goes on; and at its end (false). */
+static bool complain(struct tctl_pump *p, uint64_t still_ns, bool over, uint32_t state)
+{
+	char who[500] = "";
+	const char *why = p->last_error[0] != '\0' ? p->last_error : state == TENT_STATE_RECOVERING ?
+			  "the data plane of this host is away" : "the far side does not answer";
+	if (p->last_status == TN_OK || is_silence(p->last_status))
+		tctl_trouble(p->t, p->ref, who, sizeof who);
+	if (who[0] != '\0')
+		why = who;
+	p->complained = true;
+	if (over)
+		return tctl_pump_fail(p, p->last_status != TN_OK ? p->last_status : TN_TIMEOUT,
+				      "%s: nothing moved for %s: %s", p->ref, tctl_time_text(still_ns), why);
+	fprintf(stderr, "tentctl: nothing moved for %s, still trying: %s%s\n", tctl_time_text(still_ns), why,
+		is_gone(p->last_status) ? "; waiting for it to be published again" : "");
+	return true;
+}
+
 static bool open_failed(struct tctl_pump *p, tn_status s)
 {
 	char why[500] = "";
@@ -97,6 +116,14 @@ static int attach_failed(struct tctl_pump *p, tn_status s)
 	return TCTL_FAILED;
 }
 
+/* While it is opened again nothing moves: said as soon as that lasts. */
+static void complain_of_open(struct tctl_pump *p)
+{
+	uint64_t still_ns = tn_now_ns() - p->moved_ns;
+	if (p->seg != NULL && !p->complained && still_ns >= COMPLAIN_AFTER_NS)
+		(void)complain(p, still_ns, false, TENT_STATE_ATTACHED);
+}
+
 /* Open the segment, waiting for daemons and peers that may still come, until the deadline. */
 static bool open_segment(struct tctl_pump *p, uint64_t deadline_ns, tent_segment **out)
 {
@@ -112,6 +139,7 @@ static bool open_segment(struct tctl_pump *p, uint64_t deadline_ns, tent_segment
 		if (tctl_stopped())
 			return tctl_pump_fail(p, TN_CANCELED, "interrupted");
 		remember(p, st, tent_last_error());
+		complain_of_open(p);
 		tctl_stop_sleep(-1, TN_MIN(pause_ns, tn_remaining_ns(deadline_ns, tn_now_ns()) + TN_NS_PER_MS));
 		pause_ns = TN_MIN(pause_ns * 2, RETRY_MOST_NS);
 	}
@@ -336,24 +364,6 @@ static void look_for_segment(struct tctl_pump *p, uint64_t now_ns)
 		(void)tent_segment_close(probe);
 	else if (is_gone((tn_status)s) || p->last_status == TN_OK)
 		remember(p, (tn_status)s, tent_last_error());
-}
-
-/* Once while it goes on; and at its end (false). */
-static bool complain(struct tctl_pump *p, uint64_t still_ns, bool over, uint32_t state)
-{
-	char who[500] = "";
-	const char *why = p->last_error[0] != '\0' ? p->last_error : state == TENT_STATE_RECOVERING ?
-			  "the data plane of this host is away" : "the far side does not answer";
-	if (p->last_status == TN_OK || is_silence(p->last_status))
-		tctl_trouble(p->t, p->ref, who, sizeof who);
-	if (who[0] != '\0')
-		why = who;
-	p->complained = true;
-	if (over)
-		return tctl_pump_fail(p, p->last_status != TN_OK ? p->last_status : TN_TIMEOUT,
-				      "%s: nothing moved for %s: %s", p->ref, tctl_time_text(still_ns), why);
-	fprintf(stderr, "tentctl: nothing moved for %s, still trying: %s\n", tctl_time_text(still_ns), why);
-	return true;
 }
 
 /* Nothing moved for too long, although something should. */

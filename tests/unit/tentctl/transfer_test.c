@@ -203,6 +203,32 @@ static void a_segment_that_went_away_is_named(void)
 	stop();
 }
 
+static void withdraw(unsigned number)
+{
+	if (number != 3)
+		return;
+	fake.handles_stale = true;
+	fake.opens_fail = 1000;
+	fake.open_status = TENT_NOT_FOUND;
+}
+
+/* In the middle: somebody may publish it again, so it waits, and says for what. */
+static void a_withdrawn_segment_is_waited_for(void)
+{
+	serve(sizeof pattern, NULL);
+	make_file(sizeof pattern);
+	CU_ASSERT_EQUAL(run("put", "in", "room", NULL), 0);
+	fake.requests = 0;
+	fake.on_request = withdraw;
+	CU_ASSERT_EQUAL(run("get", "--stall", "4s", "room", "out8", NULL), 1);
+	const char *said = strstr(ran.err, "still trying: ");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(said);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "waiting for it to be published again"));
+	CU_ASSERT_PTR_NULL(strstr(said + 1, "still trying: ")); /* once */
+	CU_ASSERT_NOT_EQUAL(access("out8", F_OK), 0);
+	stop();
+}
+
 static void read_only_is_refused(void)
 {
 	serve(4096, NULL);
@@ -405,6 +431,7 @@ TN_TEST_MAIN("tentctl transfers",
 	{ "opening waits for daemons, not for names", open_waits_for_what_may_come },
 	{ "final failures and stalls end with the reason", final_failures },
 	{ "a segment that went away is told from a slow one", a_segment_that_went_away_is_named },
+	{ "a segment that is withdrawn in the middle is waited for", a_withdrawn_segment_is_waited_for },
 	{ "a publisher that allows no writing says so", read_only_is_refused },
 	{ "damage between the two hashes is found", damage_is_found },
 	{ "each of two puts at once learns its own verdict", each_of_two_puts_learns_its_verdict },
