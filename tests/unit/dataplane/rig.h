@@ -150,13 +150,9 @@ static inline struct tn_config *rig_config(const char *const *sets, size_t cnt)
 	static struct tn_config_errors errors;
 	struct tn_config *c;
 	const char *const env[] = { NULL };
-	const char *all[32] = { SMALL_TABLES };
-	size_t all_cnt = 0;
-	while (all[all_cnt] != NULL)
-		all_cnt++;
-	for (size_t i = 0; i < cnt; i++)
-		all[all_cnt++] = sets[i];
-	struct tn_config_opts opts = { .size = sizeof opts, .sets = all, .set_cnt = all_cnt, .env = env, .default_path = "/nonexistent" };
+	const char *all[SETS_MAX] = { SMALL_TABLES };
+	struct tn_config_opts opts = { .size = sizeof opts, .sets = all, .set_cnt = sets_append(all, sets, cnt), .env = env,
+	                               .default_path = "/nonexistent" };
 	if (tn_config_load(&opts, &c, &errors) != TN_OK) {
 		tn_config_errors_print(&errors, stderr);
 		abort();

@@ -25,17 +25,12 @@ static struct tn_config *config_for(const char *dir, const char *const *sets)
 {
 	static struct tn_config_errors errors;
 	char runtime_dir[96];
-	const char *all[32] = { SMALL_TABLES, "host/name=here", runtime_dir };
+	const char *all[SETS_MAX] = { SMALL_TABLES, "host/name=here", runtime_dir };
 	const char *const no_env[] = { "HOME=/nonexistent", NULL };
 	struct tn_config *cfg = NULL;
-	size_t cnt = 0;
 
 	(void)snprintf(runtime_dir, sizeof runtime_dir, "runtime_dir=%s", dir);
-	while (all[cnt] != NULL)
-		cnt++;
-	for (size_t i = 0; sets != NULL && sets[i] != NULL; i++)
-		all[cnt++] = sets[i];
-	struct tn_config_opts opts = { .size = sizeof opts, .sets = all, .set_cnt = cnt, .env = no_env,
+	struct tn_config_opts opts = { .size = sizeof opts, .sets = all, .set_cnt = sets_append(all, sets, SETS_MAX), .env = no_env,
 	                               .default_path = "/nonexistent" };
 	if (tn_config_load(&opts, &cfg, &errors) != TN_OK) {
 		tn_config_errors_print(&errors, stderr);

@@ -103,16 +103,22 @@ static void nonsense_on_the_socket(void)
 	rig_down(&r);
 }
 
-/* Given up, and it does not hang up, as one that is stopped: nobody says that our memory is quiet. */
+/* It says nonsense, and then not a word nor a hang-up, as one that is stopped. */
+static void nonsense_then_silence(struct rig *r, struct app *a, uint64_t recover_ms)
+{
+	rig_up(r);
+	app_up(a, r, recover_ms);
+	tn_store_release32(&r->ctl->silent, 1);
+	rig_set(r, &r->ctl->nonsense, 1);
+}
+
+/* Given up: nobody says that our memory is quiet. */
 static void nobody_let_go(void)
 {
 	struct rig r;
 	struct app a;
 
-	rig_up(&r);
-	app_up(&a, &r, 100);
-	tn_store_release32(&r.ctl->silent, 1);
-	rig_set(&r, &r.ctl->nonsense, 1);
+	nonsense_then_silence(&r, &a, 100);
 	expect_broken(&a, 0, "not of the attach protocol");
 	CU_ASSERT_EQUAL(tent_memory_free(a.near), TENT_CLIENT_BROKEN);
 	CU_ASSERT_EQUAL(tent_qp_destroy(a.qp), TENT_CLIENT_BROKEN);
@@ -128,10 +134,7 @@ static void closed_before_anybody_let_go(void)
 	struct rig r;
 	struct app a;
 
-	rig_up(&r);
-	app_up(&a, &r, 500);
-	tn_store_release32(&r.ctl->silent, 1);
-	rig_set(&r, &r.ctl->nonsense, 1);
+	nonsense_then_silence(&r, &a, 500);
 	rig_wait_zero(&r.ctl->nonsense);
 	(void)poll(NULL, 0, 100);
 	CU_ASSERT_EQUAL(tent_close(a.ctx), TENT_CLIENT_BROKEN);

@@ -198,17 +198,11 @@ static struct tn_config *load_config(const char *const *sets, size_t set_cnt)
 	static struct tn_config_errors errors;
 	static const char *const no_env[] = { NULL };
 	/* an address so that the config has one peer */
-	const char *all[32] = { SMALL_TABLES,
+	const char *all[SETS_MAX] = { SMALL_TABLES,
 	                        "peers=[{\"name\":\"other\",\"address\":\"tcp://127.0.0.1:1\",\"public_key\":"
 	                        "\"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\"}]" };
-	size_t cnt = 0;
-	while (all[cnt] != NULL)
-		cnt++;
-	for (size_t i = 0; i < set_cnt; i++)
-		all[cnt++] = sets[i];
-	struct tn_config_opts opts = { .size = sizeof opts, .path = "", .sets = all, .set_cnt = cnt, .env = no_env,
+	struct tn_config_opts opts = { .size = sizeof opts, .sets = all, .set_cnt = sets_append(all, sets, set_cnt), .env = no_env,
 	                               .default_path = "/nonexistent/tent.json" };
-	opts.path = NULL;
 	struct tn_config *c = NULL;
 	if (tn_config_load(&opts, &c, &errors) != TN_OK) {
 		tn_config_errors_print(&errors, stderr);
