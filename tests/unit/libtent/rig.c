@@ -14,7 +14,7 @@
 
 #include "common/clock.h"
 
-#define PATIENCE_NS (5 * TN_NS_PER_S)
+#define PATIENCE_NS (20 * TN_NS_PER_S) /* sanitizers and whoever else uses the machine included */
 
 extern char **environ;
 
@@ -218,4 +218,15 @@ void app_expect_quiet(struct app *a, uint64_t ms)
 	tent_completion c;
 
 	CU_ASSERT_EQUAL(tent_wait(a->qp, &c, 1, ms * RIG_MS), 0);
+}
+
+void app_quiet_until(struct app *a, const tn_a32 *counter, uint32_t value)
+{
+	uint64_t deadline_ns = tn_now_ns() + PATIENCE_NS;
+
+	while (tn_load_acquire32(counter) < value) {
+		if (tn_now_ns() > deadline_ns)
+			give_up("a counter of the stand-in, asking all the while");
+		app_expect_quiet(a, 5);
+	}
 }

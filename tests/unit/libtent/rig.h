@@ -50,5 +50,7 @@ void app_collect(struct app *a, tent_completion *out, int cnt);
 tent_completion app_find(const tent_completion *c, int cnt, uint64_t user_data);
 /* No completion for `ms`. */
 void app_expect_quiet(struct app *a, uint64_t ms);
+/* The same for as long as a counter of the stand-in takes to get there. */
+void app_quiet_until(struct app *a, const tn_a32 *counter, uint32_t value);
 
 #endif
