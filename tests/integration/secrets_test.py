@@ -17,8 +17,9 @@ from pair import World, run, wait_for
 HELLO = bytes.fromhex("544e5448")  # docs/protocol.md 1.1
 HELLO_BYTES, TICKET_AT = 160, 80
 ETH_P_ALL = 3
-PT_LOAD = 1
+PT_NOTE = 4
 PIECE = 1 << 16
+PAGE = resource.getpagesize()
 ZEROS = bytes(PIECE)
 
 
@@ -50,7 +51,7 @@ class Sniffer:
 
 
 def regions(pid):
-    """(start, end, is part of a core dump) of the process's private writable memory."""
+    """(start, end, is part of a core dump, is shared) of the process's writable memory."""
     found, head = [], None
     with open(f"/proc/{pid}/smaps", encoding="ascii", errors="replace") as f:
         for line in f:
@@ -58,7 +59,25 @@ def regions(pid):
             if m:
                 head = (int(m[1], 16), int(m[2], 16), m[3])
             elif line.startswith("VmFlags:") and head[2].startswith("rw"):
-                found.append((head[0], head[1], " dd" not in line))
+                found.append((head[0], head[1], " dd" not in line, head[2].endswith("s")))
+    return found
+
+
+def stretches(pagemap, start, end, shared):
+    """The parts of a region that hold anything: of private memory those pages that were ever written."""
+    if shared:
+        return [(start, end)]
+    pagemap.seek(start // PAGE * 8)
+    pages = struct.unpack(f"{(end - start) // PAGE}Q", pagemap.read((end - start) // PAGE * 8))
+    found = []
+    for i, entry in enumerate(pages):
+        if entry >> 62 == 0:  # neither present nor swapped out
+            continue
+        at = start + i * PAGE
+        if found and found[-1][1] == at:
+            found[-1] = (found[-1][0], at + PAGE)
+        else:
+            found.append((at, at + PAGE))
     return found
 
 
@@ -70,16 +89,17 @@ def not_empty(blob):
 
 def memory(pid, dumped_only):
     blob = []
-    with open(f"/proc/{pid}/mem", "rb", buffering=0) as mem:
-        for start, end, dumped in regions(pid):
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as mem, open(f"/proc/{pid}/pagemap", "rb", buffering=0) as pagemap:
+        for start, end, dumped, shared in regions(pid):
             if dumped_only and not dumped:
                 continue
-            for at in range(start, end, 1 << 22):
-                try:
-                    mem.seek(at)
-                    blob.append(not_empty(mem.read(min(1 << 22, end - at))))
-                except (OSError, ValueError):
-                    pass
+            for first, last in stretches(pagemap, start, end, shared):
+                for at in range(first, last, 1 << 22):
+                    try:
+                        mem.seek(at)
+                        blob.append(not_empty(mem.read(min(1 << 22, last - at))))
+                    except (OSError, ValueError):
+                        pass
     return b"".join(blob)
 
 
@@ -184,24 +204,42 @@ def datagram_keys(w, tickets):
 
 
 def core_of(pid):
+    """[(offset, bytes)] of what a core file holds, which is mostly holes; None: there is none."""
     for name in (f"core.{pid}", "core"):
         if os.path.exists(name):
-            with open(name, "rb") as f:
-                blob = f.read()
+            with open(name, "rb", buffering=0) as f:
+                found = list(data_of(f))
             os.unlink(name)
-            return blob
+            return found
     return None
+
+
+def data_of(f):
+    end, at = os.fstat(f.fileno()).st_size, 0
+    while at < end:
+        try:
+            at = os.lseek(f.fileno(), at, os.SEEK_DATA)
+        except OSError:  # only a hole follows
+            return
+        hole = os.lseek(f.fileno(), at, os.SEEK_HOLE)
+        yield at, os.pread(f.fileno(), hole - at, at)
+        at = hole
 
 
 def memory_of_core(core):
     """The memory in a 64-bit core file, without its notes: those hold the registers, see docs/security.md."""
-    phoff, entry, cnt = struct.unpack_from("<Q", core, 32)[0], *struct.unpack_from("<HH", core, 54)
+    head = core[0][1]
+    phoff, entry, cnt = struct.unpack_from("<Q", head, 32)[0], *struct.unpack_from("<HH", head, 54)
+    notes = [(at, at + size) for kind, _, at, _, _, size in
+             (struct.unpack_from("<IIQQQQ", head, phoff + i * entry) for i in range(cnt)) if kind == PT_NOTE]
     found = []
-    for i in range(cnt):
-        kind, _, at, _, _, size = struct.unpack_from("<IIQQQQ", core, phoff + i * entry)
-        if kind == PT_LOAD:
-            found.append(not_empty(core[at:at + size]))
-    assert sum(map(len, found)) > 1 << 20, "hardly any memory in the core file"
+    for at, data in core:
+        for first, last in notes:
+            a, b = max(first - at, 0), min(last - at, len(data))
+            if a < b:
+                data = data[:a] + bytes(b - a) + data[b:]
+        found.append(not_empty(data))
+    assert notes and sum(map(len, found)) > 1 << 20, "hardly any memory in the core file"
     return b"".join(found)
 
 
@@ -218,8 +256,10 @@ def crash(w, secrets, host, which, cores):
     if which == "controlplane":
         assert core is None, "the control plane left a core dump"
         return
-    assert core is not None and core[:4] == b"\x7fELF", f"no core of {host.name} {which} in {os.getcwd()}"
-    secrets.absent(f"memory in the core of {host.name} {which}", memory_of_core(core))
+    assert core is not None and core[0][1][:4] == b"\x7fELF", f"no core of {host.name} {which} in {os.getcwd()}"
+    held = memory_of_core(core)
+    assert host.run.encode() in held, "the core holds not even what is known to be in it"
+    secrets.absent(f"memory in the core of {host.name} {which}", held)
     secrets.absent(f"log of {host.name} {which}", p.text())
 
 
