@@ -3,6 +3,7 @@
 temporary directory; only processes that were started here are ever signalled; every wait has a deadline."""
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -24,9 +25,10 @@ METRICS = os.environ.get("TENT_TEST_METRICS", "1") == "1"  # the build records n
 PORTS = iter(range(20000, 30000))
 LOAD_S = 150  # a load that nobody ends
 SLOW = float(os.environ.get("TENT_TEST_SLOW", "1"))  # sanitizer builds multiply their deadlines
+SANITIZE = os.environ.get("TENT_TEST_SANITIZE", "")
 # A sanitizer touches every page of what a daemon reserves and never uses.
-SMALL_TABLES = {f"limits/max_{what}": 4096 for what in ("requests_per_worker", "memories_per_client", "segments_per_client",
-                                                        "opens_per_client")} | {"transports/tcp/max_connections": 1024}
+SMALL_TABLES = {f"limits/max_{what}": 512 for what in ("requests_per_worker", "memories_per_client", "segments_per_client",
+                                                        "opens_per_client")} | {"transports/tcp/max_connections": 512}
 
 
 def wait_for(what, condition, seconds=10.0):
@@ -143,10 +145,23 @@ class Host:
         os.makedirs(self.dir, mode=0o700)
         self.config = os.path.join(self.dir, "tent.json")
         self.key_file = os.path.join(self.dir, "curve.key")
+        self.public_key = self.take_key()
         self.control_port = free_port()
         self.data_port = free_port()
         self.procs = {}
-        self.public_key = json.loads(self.tentctl_raw("-j", "keygen", self.key_file).stdout)["public_key"]
+
+    def take_key(self):
+        """The key of a host of this name, made once for all tests of this build; its public half."""
+        kept = os.path.join(BUILD, "tests", "keys", self.name)
+        if not os.path.exists(kept):
+            os.makedirs(os.path.dirname(kept), exist_ok=True)
+            mine = f"{kept}.{os.getpid()}"
+            r = self.tentctl_raw("keygen", mine)
+            assert r.returncode == 0, r.stderr
+            os.replace(mine, kept)
+        shutil.copy(kept, self.key_file)
+        with open(self.key_file, encoding="ascii") as f:
+            return re.search(r"^public (\S+)$", f.read(), re.M)[1]
 
     def write_config(self, peers, extra):
         config = {
