@@ -4,6 +4,7 @@
 
 #include "common/clock.h"
 #include "common/rand.h"
+#include "controlplane/segment/remote.h"
 #include "tests/unit/controlplane/net.h"
 #include "tests/unit/cu.h"
 
@@ -175,6 +176,38 @@ static void own_restart_voids_tickets(void)
 		     json_pack("{s:i,s:i,s:s,s:[],s:i,s:i}", "pid", 3, "generation", 1, "telemetry", "dataplane-1.tele",
 			       "endpoints", "frame_bytes", 1 << 20, "sequence", 0));
 	CU_ASSERT_EQUAL(reply_of(n, A, 92, NULL), TN_STALE);
+	net_free(n);
+}
+
+static void cache_of_remote_segments_is_bounded(void)
+{
+	struct net *n = pair();
+	struct cp_node *node = n->host[A].node;
+	char name[8], ref[16];
+	cp_remote_free(node->remote);
+	node->remote = cp_remote_new(16);
+	ask_open(n, 200, "b/kv");
+	net_install(n, B);
+	CU_ASSERT_EQUAL(reply_of(n, A, 200, NULL), TN_OK);
+	for (unsigned i = 0; i < 64; i++) {
+		snprintf(name, sizeof name, "s%u", i);
+		snprintf(ref, sizeof ref, "b/s%u", i);
+		net_publish(n, B, name, 100 + i, PEERS);
+		ask_open(n, 300 + i, ref);
+		CU_ASSERT_EQUAL(reply_of(n, A, 300 + i, NULL), TN_OK);
+		ask_open(n, 400 + i, "b/kv"); /* is used all the time */
+		CU_ASSERT_EQUAL(reply_of(n, A, 400 + i, NULL), TN_OK);
+		CU_ASSERT_TRUE(cp_remote_cnt(node->remote) <= 16);
+	}
+	CU_ASSERT_EQUAL(cp_remote_cnt(node->remote), 16);
+	static const struct { const char *ref; bool kept; } rows[] = { { "b/kv", true }, { "b/s63", true }, { "b/s49", true },
+								       { "b/s48", false }, { "b/s0", false } };
+	for (size_t i = 0; i < TN_ARRAY_LEN(rows); i++) {
+		unsigned before = n->wire_cnt;
+		ask_open(n, 500 + i, rows[i].ref);
+		CU_ASSERT_EQUAL(reply_of(n, A, 500 + i, NULL), TN_OK);
+		CU_ASSERT_EQUAL(n->wire_cnt == before, rows[i].kept);
+	}
 	net_free(n);
 }
 
@@ -543,6 +576,7 @@ TN_TEST_MAIN("controlplane/node",
 	{ "unreachable peer ends by the deadline and heals", unreachable_peer_ends_by_deadline_and_heals },
 	{ "peer restart renews everything", peer_restart_renews_everything },
 	{ "own restart voids tickets", own_restart_voids_tickets },
+	{ "the cache of remote segments is bounded", cache_of_remote_segments_is_bounded },
 	{ "withdrawal reaches readers", withdrawal_reaches_readers },
 	{ "an owner that repeats itself is not asked in a circle", owner_that_repeats_itself },
 	{ "a publisher that comes back is found at once", publisher_that_comes_back },

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/rand.h"
 #include "tests/unit/cu.h"
 
 static tn_a64 cells[TN_METRIC_CELL_CNT];
@@ -203,7 +204,50 @@ static void test_defer_drop_front(void)
 	dp_admission_destroy(&adm);
 }
 
+/* A thousand owners that leave at random, queued, dispatched or at once: nothing of them is left in any count. */
+static void test_random_drops(void)
+{
+	enum { OWNERS = 1000 };
+	struct dp_owner *queued[OWNERS], *running[OWNERS], *got;
+	uint32_t queued_cnt = 0, running_cnt = 0, pushed = 0, dropped = 0;
+	struct tn_rand rand;
+	tn_rand_seed(&rand, 7);
+	setup(40, 1 << 20, 8, 1 << 18);
+	for (uint64_t now = 1; pushed < OWNERS || queued_cnt + running_cnt > 0; now++) {
+		uint64_t what = tn_rand_below(&rand, 4), at = tn_rand_u64(&rand);
+		if (what == 0 && pushed < OWNERS) {
+			uint32_t peer = (uint32_t)tn_rand_below(&rand, 8);
+			queued[queued_cnt++] = push(peer, (unsigned)tn_rand_below(&rand, TN_PRIORITY_CNT), 1 + at % 60000, now);
+			pushed++;
+		} else if (what == 1 && queued_cnt > 0) {
+			uint32_t i = (uint32_t)(at % queued_cnt);
+			dp_admission_drop(&adm, queued[i], now, at % 3 ? TN_ADMISSION_END_CANCEL : TN_ADMISSION_END_DEADLINE_DROP);
+			free(queued[i]);
+			queued[i] = queued[--queued_cnt];
+			dropped++;
+		} else if (what == 2 && running_cnt > 0) {
+			uint32_t i = (uint32_t)(at % running_cnt);
+			dp_admission_release(&adm, running[i]);
+			free(running[i]);
+			running[i] = running[--running_cnt];
+		} else if (what == 3 && go(now, &got) != UINT32_MAX - 1) {
+			for (uint32_t i = 0; i < queued_cnt; i++)
+				if (queued[i] == got)
+					queued[i] = queued[--queued_cnt];
+			running[running_cnt++] = got;
+		}
+		equation();
+		CU_ASSERT_EQUAL(adm.queued, queued_cnt);
+		CU_ASSERT_EQUAL(adm.window.owners, running_cnt);
+	}
+	CU_ASSERT_TRUE(dropped > OWNERS / 10);
+	CU_ASSERT_EQUAL(adm.window.bytes, 0);
+	CU_ASSERT_EQUAL(event(TN_ADMISSION_CANCEL) + event(TN_ADMISSION_DEADLINE_DROP), TENT_METRICS ? dropped : 0);
+	dp_admission_destroy(&adm);
+}
+
 TN_TEST_MAIN("queue",
+	{ "random drops leave nothing behind", test_random_drops },
 	{ "first in first out within a window", test_fifo_and_window },
 	{ "an oversized owner waits until it can go alone", test_oversized },
 	{ "a full peer window stops only that peer", test_slow_peer },

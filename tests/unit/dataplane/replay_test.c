@@ -393,7 +393,98 @@ static void test_peer_window(void)
 	free(r);
 }
 
+/* Canceled while they wait behind a full peer window, in any order: no owner stays. */
+static void test_random_cancels(void)
+{
+	enum { ROUND = 24 };
+	static const char *const sets[] = { "admission/peer_window_owners=2", "admission/merge=false" };
+	struct rig g;
+	struct shr_cqe_shm c;
+	uint64_t token = 0, ended = 0;
+	rig_open(&g, sets, 2, script_only_tcp);
+	struct dp_remote *r = script_open_remote(&g, 1);
+	script_tcp.beyond = hang;
+	for (unsigned round = 0; round < 40; round++) {
+		uint64_t first = token + 1;
+		for (unsigned i = 0; i < ROUND; i++)
+			rig_submit(&g, script_sqe(SHR_OP_WRITE, ++token, 0, 4096));
+		rig_steps(&g, 2);
+		CU_ASSERT_EQUAL(script_tcp.held_cnt, 2);
+		for (unsigned i = 0; i < ROUND; i++) /* 7 and 24 have no common divisor: each once */
+			rig_submit(&g, (struct shr_sqe_shm){ .opcode = SHR_OP_CANCEL, .token = first + (i * 7 + round) % ROUND });
+		rig_steps(&g, 4);
+		for (; rig_poll(&g, &c); ended++)
+			CU_ASSERT_EQUAL(c.status, TN_CANCELED);
+		CU_ASSERT_EQUAL(ended, token);
+		CU_ASSERT_EQUAL(g.w->pools.owners.live, 0);
+		CU_ASSERT_EQUAL(g.w->admission.queued + g.w->admission.window.owners, 0);
+	}
+	rig_close(&g);
+	free(r);
+}
+
+/* Requests of one batch choose their transports one by one, whatever the first of them chose. */
+static void test_each_selects_alone(void)
+{
+	static const uint8_t hints[] = { TN_TRANSPORT_RDMA, TN_TRANSPORT_TCP, TN_TRANSPORT_TCP, TN_TRANSPORT_RDMA };
+	struct rig g;
+	struct shr_sqe_shm s[TN_ARRAY_LEN(hints)];
+	struct shr_cqe_shm c;
+	unsigned seen = 0;
+	rig_open(&g, NULL, 0, script_both);
+	struct dp_remote *r = script_open_remote(&g, 1);
+	for (unsigned i = 0; i < TN_ARRAY_LEN(hints); i++) {
+		s[i] = script_sqe(SHR_OP_WRITE, i + 1, i * 4096, 4096);
+		s[i].batch = 3;
+		s[i].flags = SHR_SQE_BATCH;
+		s[i].hint = hints[i];
+	}
+	rig_submit_on(&g.q, s, TN_ARRAY_LEN(hints));
+	rig_steps(&g, 4);
+	for (; rig_poll(&g, &c); seen++) {
+		CU_ASSERT_EQUAL(c.status, TN_OK);
+		CU_ASSERT_EQUAL(c.transport, hints[c.token - 1]);
+	}
+	CU_ASSERT_EQUAL(seen, TN_ARRAY_LEN(hints));
+	rig_close(&g);
+	free(r);
+}
+
+/* All that a queue pair can hold fails at the same time: all of it waits for its retry, none for a place in a queue, and all
+ * ends. */
+static void test_all_retry_at_once(void)
+{
+	static const char *const sets[] = { "admission/merge=false", "retry/max_attempts=8" };
+	struct rig g;
+	struct shr_cqe_shm c;
+	unsigned ended = 0;
+	rig_open(&g, sets, 2, script_only_tcp);
+	struct dp_remote *r = script_open_remote(&g, 1);
+	script_tcp.beyond = down(true, false);
+	for (uint64_t i = 1; i <= RIG_SQ; i++)
+		rig_submit(&g, script_sqe(SHR_OP_WRITE, i, 0, 4096));
+	for (unsigned i = 0; i < 100 && script_tcp.submits < RIG_SQ; i++) /* 100 us: no retry is due yet */
+		rig_steps(&g, 1);
+	rig_steps(&g, 1);
+	CU_ASSERT_EQUAL(script_tcp.submits, RIG_SQ);
+	CU_ASSERT_EQUAL(script_tcp.held_cnt, 0);
+	CU_ASSERT_EQUAL(g.w->pools.requests.live, RIG_SQ);
+	CU_ASSERT_FALSE(rig_poll(&g, &c));
+	script_tcp.beyond = (struct script_step){ SCRIPT_OK, { 0 } };
+	for (unsigned i = 0; i < 1000 && ended < RIG_SQ; i++) {
+		rig_advance(&g, RIG_MS);
+		for (; rig_poll(&g, &c); ended++)
+			CU_ASSERT_TRUE(c.status == TN_OK && c.attempts >= 2);
+	}
+	CU_ASSERT_EQUAL(ended, RIG_SQ);
+	rig_close(&g);
+	free(r);
+}
+
 TN_TEST_MAIN("replay",
+	{ "random cancels leave no owner behind", test_random_cancels },
+	{ "each request of a batch selects alone", test_each_selects_alone },
+	{ "all requests retry at once", test_all_retry_at_once },
 	{ "the replay law through the worker", test_law_table },
 	{ "failover, fallback, hint", test_failover },
 	{ "attempts and waits are bounded", test_attempts_are_bounded },

@@ -19,7 +19,8 @@ struct script_step { enum script_do what; struct dp_result result; };
 struct script {
 	struct dp_transport base;
 	struct script_step steps[16];
-	uint32_t step_cnt, next;        /* beyond the last step: SCRIPT_OK */
+	uint32_t step_cnt, next;        /* beyond the last step: `beyond` */
+	struct script_step beyond;      /* SCRIPT_OK unless a test says otherwise */
 	enum dp_reach reach;
 	bool cancel_late;               /* cancel() does not end the attempt; script_let_go() does */
 	struct dp_attempt *held[64];
@@ -66,7 +67,7 @@ static enum dp_reach script_reach(const struct dp_transport *t, const struct dp_
 static tn_status script_submit(struct dp_transport *t, struct dp_attempt *a, struct dp_result *result)
 {
 	struct script *s = script_of(t);
-	struct script_step step = { SCRIPT_OK, { 0 } };
+	struct script_step step = s->beyond;
 	if (s->next < s->step_cnt)
 		step = s->steps[s->next++];
 	s->submits++;

@@ -99,7 +99,7 @@ static void copy(const tent_request *r, bool lie)
 	uint8_t *local = the_memory.base + r->memory_offset, *remote = fake.remote + r->segment_offset;
 	uint8_t *to = r->opcode == TENT_READ ? local : remote;
 
-	if (lie && (fake.lie == FAKE_SKIPS || fake.lie == FAKE_FAILS))
+	if (lie && (fake.lie == FAKE_SKIPS || fake.lie == FAKE_FAILS || fake.lie == FAKE_CANCELS))
 		return;
 	memcpy(to, r->opcode == TENT_READ ? remote : local, r->bytes);
 	if (lie && fake.lie == FAKE_FLIPS)
@@ -121,6 +121,10 @@ int tent_poll(tent_qp *qp, tent_completion *out, int max)
 		if (lie && fake.lie == FAKE_FAILS) {
 			out[n - 1].status = TENT_TIMEOUT;
 			out[n - 1].outcome = TENT_OUTCOME_TIMEOUT;
+		}
+		if (lie && fake.lie == FAKE_CANCELS) {
+			out[n - 1].status = TENT_CANCELED;
+			out[n - 1].outcome = TENT_OUTCOME_CANCELED;
 		}
 		if (lie && fake.lie == FAKE_SHORT)
 			out[n - 1].bytes--;

@@ -8,6 +8,7 @@
 enum fake_lie {
 	FAKE_HONEST = 0,
 	FAKE_FAILS,        /* completes TIMEOUT without copying */
+	FAKE_CANCELS,      /* completes CANCELED without copying */
 	FAKE_FLIPS,        /* one byte arrives wrong */
 	FAKE_SKIPS,        /* completes, but moved nothing */
 	FAKE_DOUBLES,      /* one completion comes twice */

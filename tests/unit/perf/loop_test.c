@@ -86,6 +86,7 @@ static void overlooks_nothing(void)
 {
 	static const struct { enum fake_lie lie; bool verify_only; const char *says; } rows[] = {
 		{ FAKE_FAILS, false, "fake failure -8" },
+		{ FAKE_CANCELS, false, "fake failure -9" },
 		{ FAKE_FLIPS, true, "WRONG DATA: byte 999 of 1000" },
 		{ FAKE_SKIPS, true, "WRONG DATA: byte 0" },
 		{ FAKE_DOUBLES, false, "doubled or stray" },

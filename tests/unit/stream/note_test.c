@@ -247,7 +247,15 @@ static void test_protected(void)
 	end();
 }
 
+/* What notices and datagrams cost for each peer, used or not. */
+static void test_memory_of_a_peer(void)
+{
+	CU_ASSERT_TRUE(sizeof(struct dp_path) + DP_STREAM_SMALL_BYTES <= 256u * 1024u);
+	CU_ASSERT_TRUE(sizeof(struct dp_small) * DP_STREAM_SMALL_SLOTS <= 4096u);
+}
+
 TN_TEST_MAIN("stream notices",
+	{ "the memory of a peer is bounded", test_memory_of_a_peer },
 	{ "delivery", test_delivery },
 	{ "verdicts", test_verdicts },
 	{ "deadline and cancel", test_deadline_and_cancel },

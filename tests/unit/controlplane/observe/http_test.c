@@ -30,9 +30,9 @@ static unsigned render(void *ctx, enum cp_http_path path, struct tn_text *out, c
 
 static const struct cp_http_ops ops = { render, NULL };
 
-static int dial(uint16_t port)
+static int dial_at(uint32_t addr, uint16_t port)
 {
-	struct sockaddr_in sa = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in sa = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(addr) };
 	struct timeval tv = { .tv_sec = WAIT_S };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof tv);
@@ -42,6 +42,8 @@ static int dial(uint16_t port)
 	close(fd);
 	return -1;
 }
+
+static int dial(uint16_t port) { return dial_at(INADDR_LOOPBACK, port); }
 
 /* Sends text, reads to the end; NUL-terminated answer in buf; returns its length, -1 when the peer did not close. */
 static ssize_t ask(uint16_t port, const char *text, char *buf, size_t size)
@@ -104,6 +106,18 @@ static void paths_and_methods(void)
 	expect(port, "GET /ready HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 503", "path 4\n");
 	cp_http_stop(h);
 	CU_ASSERT_EQUAL(dial(port), -1);
+}
+
+/* The host of the configuration is the only address that listens. */
+static void bound_to_its_address_only(void)
+{
+	uint16_t port;
+	struct cp_http *h = start("127.0.0.2", &port);
+	int there = dial_at(INADDR_LOOPBACK + 1, port);
+	CU_ASSERT_TRUE(there >= 0);
+	close(there);
+	CU_ASSERT_EQUAL(dial(port), -1);
+	cp_http_stop(h);
 }
 
 static void a_failed_rendering_is_500(void)
@@ -212,7 +226,8 @@ static void ipv6_is_honoured(void)
 	cp_http_stop(h);
 }
 
-TN_TEST_MAIN("observe/http", { "paths and methods", paths_and_methods }, { "a failed rendering is 500", a_failed_rendering_is_500 },
+TN_TEST_MAIN("observe/http", { "paths and methods", paths_and_methods },
+	{ "bound to its address only", bound_to_its_address_only }, { "a failed rendering is 500", a_failed_rendering_is_500 },
 	{ "a huge or broken head is refused", a_huge_or_broken_head_is_refused },
 	{ "a slow client loses its place", a_slow_client_loses_its_place },
 	{ "the number of clients is bounded", the_number_of_clients_is_bounded },
