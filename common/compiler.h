@@ -17,6 +17,7 @@
 #define TN_MUST_USE __attribute__((warn_unused_result))
 #define TN_NORETURN __attribute__((noreturn))
 #define TN_COLD __attribute__((cold, noinline))
+#define TN_NOINLINE __attribute__((noinline))
 #define TN_UNUSED __attribute__((unused))
 #define TN_FALLTHROUGH __attribute__((fallthrough))
 #define TN_INLINE static inline __attribute__((always_inline))
