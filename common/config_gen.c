@@ -70,7 +70,7 @@ static const char md_head[] =
 	"`true` or `false`, nothing else. Addresses are numeric, never host names: IPv4, or IPv6 with its zone when\n"
 	"link-local.\n"
 	"\n"
-	"A *hot* key is applied by a reload (SIGHUP); a change of a *cold* one waits for the restart of the daemons,\n"
+	"A *hot* key is applied by a reload (`tentctl config reload`, or SIGHUP); a change of a *cold* one waits for the restart of the daemons,\n"
 	"and the reload says so.\n";
 
 static const char md_tail[] =

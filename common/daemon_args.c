@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/message.h"
 #include "common/version.h"
 
 static void usage(const struct tn_daemon_args *a, FILE *to)
@@ -139,26 +140,72 @@ tn_status tn_daemon_config(const struct tn_daemon_args *a, struct tn_config **ou
 	return s;
 }
 
-tn_status tn_daemon_reload(const struct tn_daemon_args *a, const struct tn_config *running, struct tn_config **out)
+static json_t *change_json(const struct tn_config *old, const struct tn_config *now, enum tn_config_key key)
+{
+	char was[256], is[256];
+	json_t *j = json_object();
+	tn_config_value_text(old, key, was, sizeof was);
+	tn_config_value_text(now, key, is, sizeof is);
+	tn_json_put_str(j, "key", tn_config_key_path(key));
+	tn_json_put_str(j, "old", was);
+	tn_json_put_str(j, "new", is);
+	return j;
+}
+
+/* What a reload found, into the log and for whoever asked. */
+struct reload_report { json_t *changed, *restart, *errors; };
+
+static void report_change(struct reload_report *r, const struct tn_config *old, const struct tn_config *now,
+			  struct tn_config_change change)
+{
+	log_change(old, now, change);
+	if (change.hot)
+		json_array_append_new(r->changed, change_json(old, now, change.key));
+	else
+		json_array_append_new(r->restart, json_string(tn_config_key_path(change.key)));
+}
+
+static void report_error(struct reload_report *r, const struct tn_config_error *e)
+{
+	char line[TN_CONFIG_ERROR_LINE];
+	tn_config_error_line(e, line);
+	tn_log_error("config", "reload refused: %s", line);
+	json_array_append_new(r->errors, json_string(line));
+}
+
+static json_t *report_json(struct reload_report *r, const struct tn_config *in_effect)
+{
+	json_t *j = json_object();
+	tn_json_put_u64(j, "generation", tn_config_generation(in_effect));
+	json_object_set_new(j, "changed", r->changed);
+	json_object_set_new(j, "restart", r->restart);
+	json_object_set_new(j, "errors", r->errors);
+	return j;
+}
+
+tn_status tn_daemon_reload(const struct tn_daemon_args *a, const struct tn_config *running, struct tn_config **out,
+			   json_t **report)
 {
 	struct tn_config_opts opts = load_opts(a);
 	struct tn_config_change changes[TN_CFG_KEY_CNT];
-	char line[TN_CONFIG_ERROR_LINE];
 	struct tn_config_errors *errors = calloc(1, sizeof *errors);
 	unsigned cnt = 0;
 	if (errors == NULL)
 		return TN_NO_MEMORY;
+	struct reload_report r = { .changed = json_array(), .restart = json_array(), .errors = json_array() };
 	tn_status s = tn_config_reload(running, &opts, out, errors, changes, &cnt);
-	for (unsigned i = 0; s != TN_OK && i < errors->cnt; i++) {
-		tn_config_error_line(&errors->item[i], line);
-		tn_log_error("config", "reload refused: %s", line);
-	}
+	for (unsigned i = 0; s != TN_OK && i < errors->cnt; i++)
+		report_error(&r, &errors->item[i]);
 	for (unsigned i = 0; s == TN_OK && i < cnt; i++)
-		log_change(running, *out, changes[i]);
+		report_change(&r, running, *out, changes[i]);
 	if (s == TN_OK) {
 		tn_log_set_level(log_level(*out));
 		(void)tn_log_reopen();
 	}
+	json_t *j = report_json(&r, s == TN_OK ? *out : running);
+	if (report != NULL)
+		*report = json_incref(j);
+	json_decref(j);
 	free(errors);
 	return s;
 }

@@ -153,12 +153,30 @@ static tn_status http_start(struct daemon *d)
 	return TN_OK;
 }
 
+/* Also from inside the node: nothing of it stands in d->config. */
+static json_t *reload(void *ctx)
+{
+	struct daemon *d = ctx;
+	struct tn_config *fresh;
+	json_t *report = NULL;
+	tn_sdnotify("RELOADING=1");
+	if (tn_daemon_reload(d->args, d->config, &fresh, &report) == TN_OK) {
+		if (d->config != d->start_config)
+			tn_config_free(d->config);
+		d->config = fresh;
+		cp_observe_reconfigure(d->observe, tn_config_bool(fresh, TN_CFG_METRICS_RECORDING),
+				       tn_config_ns(fresh, TN_CFG_OBS_READY_STALL_MS));
+	}
+	tn_sdnotify("READY=1");
+	return report;
+}
+
 static tn_status node_start(struct daemon *d, const struct tn_id128 *session)
 {
 	uint64_t seed;
 	struct cp_node_cfg cfg = { .config = d->config, .self = d->keys.id, .control_session = *session,
 				   .metrics = cp_observe_metrics(d->observe), .emit = cp_loop_emit,
-				   .reconnect = cp_loop_reconnect, .emit_ctx = d->loop };
+				   .reconnect = cp_loop_reconnect, .emit_ctx = d->loop, .reload = reload, .reload_ctx = d };
 	if (tn_rand_os(&seed, sizeof seed) != TN_OK)
 		return complain("no randomness");
 	cfg.seed = seed;
@@ -279,26 +297,12 @@ static void engine_look(struct daemon *d)
 
 /* ---- loop ---- */
 
-static void reload(struct daemon *d)
-{
-	struct tn_config *fresh;
-	tn_sdnotify("RELOADING=1");
-	if (tn_daemon_reload(d->args, d->config, &fresh) == TN_OK) {
-		if (d->config != d->start_config)
-			tn_config_free(d->config);
-		d->config = fresh;
-		cp_observe_reconfigure(d->observe, tn_config_bool(fresh, TN_CFG_METRICS_RECORDING),
-				       tn_config_ns(fresh, TN_CFG_OBS_READY_STALL_MS));
-	}
-	tn_sdnotify("READY=1");
-}
-
 static void on_signals(struct daemon *d)
 {
 	struct signalfd_siginfo si;
 	while (read(d->signal_fd, &si, sizeof si) == (ssize_t)sizeof si) {
 		if (si.ssi_signo == SIGHUP)
-			reload(d);
+			json_decref(reload(d));
 		else
 			d->stop = true;
 	}

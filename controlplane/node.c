@@ -45,6 +45,8 @@ tn_status cp_node_new(const struct cp_node_cfg *cfg, struct cp_node **out)
 	node->emit = cfg->emit;
 	node->reconnect = cfg->reconnect;
 	node->emit_ctx = cfg->emit_ctx;
+	node->reload = cfg->reload;
+	node->reload_ctx = cfg->reload_ctx;
 	node->metrics = cfg->metrics;
 	tn_rand_seed(&node->rand, cfg->seed);
 	tn_list_init(&node->opens);

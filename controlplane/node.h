@@ -54,6 +54,9 @@ typedef tn_status (*cp_emit)(void *ctx, const struct cp_output *out);
 /* Our connection to that peer leads to a process that is gone, or waits to be tried again: the next message goes over a
  * new one. Messages that the old one still holds are lost. Called from inside input. */
 typedef void (*cp_reconnect)(void *ctx, uint32_t peer);
+/* Read the configuration of this process again: a new reference to what tn_daemon_reload() reports, or NULL (no memory).
+ * Called from inside input. */
+typedef json_t *(*cp_reload)(void *ctx);
 
 /* Whom to answer later. */
 struct cp_reply_to { enum cp_door door; struct cp_route route; uint32_t peer; uint64_t id; char type[32]; };
@@ -158,6 +161,8 @@ struct cp_node {
 	cp_emit emit;
 	cp_reconnect reconnect;
 	void *emit_ctx;                /* of both */
+	cp_reload reload;
+	void *reload_ctx;
 	struct tn_rand rand;
 	uint64_t now_ns;               /* of the input or tick that runs */
 	const struct tn_metrics *metrics; /* control-plane-owned cells */
@@ -187,6 +192,8 @@ struct cp_node_cfg {
 	cp_emit emit;
 	cp_reconnect reconnect;         /* may be NULL: connections need no help */
 	void *emit_ctx;
+	cp_reload reload;               /* may be NULL: this one cannot */
+	void *reload_ctx;
 };
 
 tn_status cp_node_new(const struct cp_node_cfg *cfg, struct cp_node **out);

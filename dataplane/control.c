@@ -174,7 +174,7 @@ static void tune_acked(struct dp_flight *f)
 	ctl->config_old = NULL;
 }
 
-static tn_status reload_with(struct dp_control *ctl, const struct dp_tuned *tuned)
+static tn_status reload_with(struct dp_control *ctl, const struct dp_tuned *tuned, struct json_t **report)
 {
 	struct tn_daemon_args args;
 	struct tn_config *fresh;
@@ -190,7 +190,7 @@ static tn_status reload_with(struct dp_control *ctl, const struct dp_tuned *tune
 		return TN_LIMIT;
 	for (unsigned i = 0; i < tuned->cnt; i++)
 		args.sets[args.set_cnt++] = tuned->sets[i];
-	s = tn_daemon_reload(&args, ctl->config, &fresh);
+	s = tn_daemon_reload(&args, ctl->config, &fresh, report);
 	if (s != TN_OK)
 		return s;
 	ctl->config_old = ctl->config;
@@ -204,9 +204,9 @@ static tn_status reload_with(struct dp_control *ctl, const struct dp_tuned *tune
 	return TN_OK;
 }
 
-tn_status dp_control_reload(struct dp_control *ctl)
+tn_status dp_control_reload(struct dp_control *ctl, struct json_t **report)
 {
-	return reload_with(ctl, &ctl->tuned);
+	return reload_with(ctl, &ctl->tuned, report);
 }
 
 static void tuned_clear(struct dp_tuned *t)
@@ -260,7 +260,7 @@ tn_status dp_control_tune(struct dp_control *ctl, const char *const *sets, unsig
 	for (unsigned i = 0; i < cnt && s == TN_OK; i++)
 		s = is_hot(sets[i]) ? tuned_put(&next, sets[i]) : TN_CONFIG;
 	if (s == TN_OK)
-		s = reload_with(ctl, &next);
+		s = reload_with(ctl, &next, NULL);
 	if (s == TN_OK)
 		ctl->tuned = next;
 	tuned_clear(s == TN_OK ? &old : &next);

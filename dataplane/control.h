@@ -81,8 +81,8 @@ void dp_control_turn(struct dp_control *ctl, uint64_t longest_ns);
 /* Tell clients, refuse what is new, send STOP to the workers; `stopped` runs when all have acknowledged. */
 void dp_control_drain(struct dp_control *ctl, struct dp_flight *stopped);
 /* Load the configuration again and hand its hot values to the workers. The reasons of a refusal are in the log. AGAIN
- * while the one before is still on its way. */
-tn_status dp_control_reload(struct dp_control *ctl);
+ * while the one before is still on its way. *report: as of tn_daemon_reload(); untouched when nothing was loaded. */
+tn_status dp_control_reload(struct dp_control *ctl, struct json_t **report);
 /* The same with keys set on top ("key=value"), which later reloads keep. All of them or none. CONFIG: not a hot key, or
  * not a value for it. LIMIT: too many keys. */
 tn_status dp_control_tune(struct dp_control *ctl, const char *const *sets, unsigned cnt);

@@ -203,7 +203,7 @@ static tn_status start(struct daemon *d)
 static void reload(struct daemon *d)
 {
 	(void)tn_sdnotify("RELOADING=1");
-	d->reload = dp_control_reload(&d->ctl) == TN_AGAIN;
+	d->reload = dp_control_reload(&d->ctl, NULL) == TN_AGAIN;
 	(void)tn_sdnotify("READY=1");
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `tentctl config check|dump`: the configuration as the daemons would read it. No daemon is asked. */
+ * `tentctl config check|dump`: the configuration as the daemons would read it; no daemon is asked. `config reload`: they do
+ * read it. */
 #include <stdlib.h>
 
 #include "common/message.h"
@@ -85,4 +86,54 @@ int tctl_cmd_config_dump(struct tctl *t, int argc, char **argv)
 	if (s == TN_SYSTEM)
 		return TCTL_FAILED; /* stdout could not be written: tctl_run() says why */
 	return s == TN_OK ? TCTL_OK : tctl_fail(t, s, "cannot print the configuration: %s", tn_status_meaning(s));
+}
+
+/* ---- reload ---- */
+
+static bool is_refused(const json_t *report)
+{
+	return json_array_size(json_object_get(report, "errors")) > 0;
+}
+
+/* What one daemon did; `why`: it did nothing, and this is the reason. */
+static void print_report(const char *daemon, const json_t *report, const char *why)
+{
+	size_t i;
+	const json_t *item;
+	if (!json_is_object(report)) {
+		printf("%s: %s\n", daemon, why);
+		return;
+	}
+	const json_t *changed = json_object_get(report, "changed"), *restart = json_object_get(report, "restart");
+	if (is_refused(report)) {
+		printf("%s: refused; what ran before stays (generation %s)\n", daemon, tctl_text(report, "generation"));
+		json_array_foreach(json_object_get(report, "errors"), i, item)
+			printf("  %s\n", json_is_string(item) ? json_string_value(item) : "?");
+		return;
+	}
+	printf("%s: generation %s%s\n", daemon, tctl_text(report, "generation"),
+	       json_array_size(changed) + json_array_size(restart) == 0 ? ", nothing changed" : "");
+	json_array_foreach(changed, i, item)
+		printf("  %s: %s -> %s\n", tctl_text(item, "key"), tctl_text(item, "old"), tctl_text(item, "new"));
+	json_array_foreach(restart, i, item)
+		printf("  %s: waits for a restart\n", json_is_string(item) ? json_string_value(item) : "?");
+}
+
+int tctl_cmd_config_reload(struct tctl *t, int argc, char **argv)
+{
+	json_t *body;
+	if (!tctl_args(t, &argc, argv, NULL, 0, 0))
+		return t->exit_code;
+	if (tctl_ask(t, "config_reload", NULL, &body) != TCTL_OK)
+		return TCTL_FAILED;
+	const json_t *cp = json_object_get(body, "control_plane"), *dp = json_object_get(body, "data_plane");
+	if (t->json) {
+		tctl_print_json(body);
+	} else {
+		print_report("tent-controlplane", cp, "not enough memory");
+		print_report("tent-dataplane", dp, tctl_text(body, "data_plane_error"));
+	}
+	bool good = json_is_object(cp) && !is_refused(cp) && json_is_object(dp) && !is_refused(dp);
+	json_decref(body);
+	return good ? TCTL_OK : TCTL_FAILED;
 }

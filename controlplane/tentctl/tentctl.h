@@ -156,6 +156,7 @@ int tctl_cmd_peer_list(struct tctl *t, int argc, char **argv);
 int tctl_cmd_peer_probe(struct tctl *t, int argc, char **argv);
 int tctl_cmd_config_check(struct tctl *t, int argc, char **argv);
 int tctl_cmd_config_dump(struct tctl *t, int argc, char **argv);
+int tctl_cmd_config_reload(struct tctl *t, int argc, char **argv);
 int tctl_cmd_keygen(struct tctl *t, int argc, char **argv);
 int tctl_cmd_verify(struct tctl *t, int argc, char **argv);
 int tctl_cmd_doctor(struct tctl *t, int argc, char **argv);

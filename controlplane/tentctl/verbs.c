@@ -18,6 +18,7 @@ const struct tctl_verb tctl_verbs[] = {
     {"peer", "probe", "PEER", "ask a peer's control plane for a sign of life", tctl_cmd_peer_probe},
     {"config", "check", "[FILE]", "read a configuration and say what is wrong with it", tctl_cmd_config_check},
     {"config", "dump", "[--effective] [--origin]", "the configuration as it counts", tctl_cmd_config_dump},
+    {"config", "reload", "", "let both daemons of this host read their configuration again", tctl_cmd_config_reload},
     {"keygen", NULL, "[--show] [FILE]", "make the key of this host; prints the public half", tctl_cmd_keygen},
     {"verify", NULL, "", "check that the counters of this host add up", tctl_cmd_verify},
     {"top", NULL, "[--once] [--interval TIME]", "throughput, latency, failures, load: live", tctl_cmd_top},

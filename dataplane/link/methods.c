@@ -393,6 +393,15 @@ static tn_status on_tune(struct question *q)
 	return s;
 }
 
+/* A refused configuration is an answer too: it says what was wrong. */
+static tn_status on_reload(struct question *q)
+{
+	tn_status s = dp_control_reload(q->ctl, &q->answer);
+	if (s == TN_AGAIN)
+		(void)snprintf(q->detail, sizeof q->detail, "the workers have not taken over the configuration before this one: ask again");
+	return q->answer != NULL ? TN_OK : s;
+}
+
 static tn_status on_shutdown(struct question *q)
 {
 	q->ctl->stop_asked = true;
@@ -411,6 +420,7 @@ static const struct method { const char *type; tn_status (*fn)(struct question *
 	{ "peer_load", on_peer_load },
 	{ "explain", on_explain },
 	{ "tune", on_tune },
+	{ "reload", on_reload },
 	{ "shutdown", on_shutdown },
 };
 

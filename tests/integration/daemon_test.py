@@ -127,6 +127,18 @@ def reloads():
             for h in w.hosts:
                 assert [q["name"] for q in h.tentctl_json("peer", "list")["peers"]] == ["b" if h is w.a else "a"]
                 assert h.tentctl("peer", "probe", "b" if h is w.a else "a").returncode == 0
+        # asked for: both daemons say what they did, and what they did not
+        w.a.write_config([w.b], {"metrics/recording": True, "log/level": "info", "workers/count": 2})
+        r = w.a.tentctl("config", "reload")
+        assert r.returncode == 0 and r.stdout.count('log/level: "debug" -> "info"') == 2, r.stdout + r.stderr
+        assert r.stdout.count("workers/count: waits for a restart") == 2, r.stdout
+        both = w.a.tentctl_json("config", "reload")
+        assert all(both[d]["changed"] == [] and both[d]["restart"] == ["workers/count"] for d in ("control_plane", "data_plane")), both
+        w.a.write_config([w.b], {"log/level": "loud"})
+        r = w.a.tentctl_raw("-r", w.a.run, "config", "reload")
+        assert r.returncode == 1 and r.stdout.count("refused; what ran before stays") == 2 and "log/level" in r.stdout, r.stdout
+        w.a.write_config([w.b], {"log/level": "debug"})
+        assert w.a.tentctl("config", "reload").returncode == 0
         for content, line in (("{", f"{w.a.config}:1: not valid JSON"), (None, f"{w.a.config}: there is no such file")):
             os.unlink(w.a.config)
             if content is not None:

@@ -151,7 +151,7 @@ def ask_everything(w, secrets):
     words = {
         "status": [], "segment list": [], "segment show": ["kv"], "segment withdraw": ["nosuch"],
         "segment publish": ["x", "--file", "/nosuch"], "put": [source, "b/kv"], "get": ["b/kv", os.path.join(w.dir, "back")],
-        "peer list": [], "peer probe": ["b"], "config check": [], "config dump": ["--effective", "--origin"],
+        "peer list": [], "peer probe": ["b"], "config check": [], "config reload": [], "config dump": ["--effective", "--origin"],
         "keygen": [], "verify": [], "top": ["--once", "--interval", "100ms"], "explain": ["b/kv"], "doctor": [],
         "postmortem": [], "version": [],
     }

@@ -271,6 +271,7 @@ static void tickets_and_questions_of_the_control_plane(void)
 	CU_ASSERT_EQUAL(ask("datagram", "{\"peer\":\"b\",\"payload\":\"00ff\"}"), TN_OK); /* it is known now */
 	free(fake_last(0, DP_CMD_DATAGRAM)->ptr);
 	CU_ASSERT_EQUAL(ask("tune", "{\"workers/count\":3}"), TN_CONFIG); /* not hot */
+	CU_ASSERT_EQUAL(ask("reload", "{}"), TN_UNSUPPORTED); /* no arguments to load again from */
 	CU_ASSERT_EQUAL(ask("frobnicate", "{}"), TN_UNSUPPORTED);
 	CU_ASSERT_EQUAL(ask("shutdown", "{}"), TN_OK);
 	CU_ASSERT_TRUE(b.ctl.stop_asked);
@@ -300,12 +301,13 @@ static void tuning_is_all_or_nothing(void)
 	CU_ASSERT_FALSE(tn_config_bool(tune->ptr, TN_CFG_METRICS_RECORDING));
 	CU_ASSERT_EQUAL(tn_load_relaxed32(&b.tele.hdr->recording), 0);
 	CU_ASSERT_EQUAL(ask("tune", "{\"metrics/recording\":true}"), TN_AGAIN); /* workers still use the one before */
+	CU_ASSERT_EQUAL(ask("reload", "{}"), TN_AGAIN);
 	fake_hold(false);
 	CU_ASSERT_TRUE(turn_until(&b, b.ctl.config_old == NULL));
 	CU_ASSERT_EQUAL(ask("tune", "{\"metrics/recording\":true,\"retry/max_attempts\":1000000}"), TN_CONFIG);
 	CU_ASSERT_EQUAL(ask("tune", "{\"retry/max_attempts\":[]}"), TN_INVALID);
 	CU_ASSERT_FALSE(tn_config_bool(b.ctl.config, TN_CFG_METRICS_RECORDING));
-	CU_ASSERT_EQUAL(dp_control_reload(&b.ctl), TN_OK); /* what was tuned is kept, what was refused is not */
+	CU_ASSERT_EQUAL(dp_control_reload(&b.ctl, NULL), TN_OK); /* what was tuned is kept, what was refused is not */
 	CU_ASSERT_FALSE(tn_config_bool(b.ctl.config, TN_CFG_METRICS_RECORDING));
 	CU_ASSERT_STRING_EQUAL(tn_config_str(b.ctl.config, TN_CFG_LOG_LEVEL), "error");
 	CU_ASSERT_TRUE(turn_until(&b, b.ctl.config_old == NULL));
