@@ -6,7 +6,7 @@
 set -euo pipefail
 
 build=(gcc libc6-dev make ninja-build cmake pkg-config git ca-certificates
-	libzmq3-dev libjansson-dev libmicrohttpd-dev libsodium-dev libssl-dev openssl)
+	libzmq3-dev libjansson-dev libmicrohttpd-dev libsodium-dev libssl-dev openssl libarchive-dev)
 tests=(g++ libcunit1-dev clang libclang-rt-14-dev spin mandoc curl iproute2 procps tmux util-linux nftables python3 bash-completion)
 perf=(python3 iproute2 util-linux librsvg2-bin ucx-utils iperf3 libfabric-bin valgrind)
 

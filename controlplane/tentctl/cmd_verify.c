@@ -9,6 +9,7 @@
 #include "common/message.h"
 #include "common/metrics_check.h"
 #include "controlplane/tentctl/samples.h"
+#include "controlplane/tentctl/server.h"
 #include "controlplane/tentctl/tentctl.h"
 
 enum { LOOKS_MOST = 20, BALANCES_MOST = 512 };
@@ -19,7 +20,7 @@ enum { LOOKS_MOST = 20, BALANCES_MOST = 512 };
 
 struct verify {
 	struct tctl *t;
-	char where[128];
+	char where[TCTL_SERVER_TEXT];
 	unsigned looks;
 	struct balance { struct tn_equation_breach sides; bool holds; } kept[BALANCES_MOST];
 	size_t cnt;
@@ -27,32 +28,19 @@ struct verify {
 	uint64_t cells[TN_METRIC_CELL_CNT];
 };
 
-static int find_server(struct verify *v)
-{
-	char path[4200];
-	const char *dir = tctl_runtime_dir(v->t);
-	if (dir == NULL)
-		return TCTL_FAILED;
-	snprintf(path, sizeof path, "%s/http.port", dir);
-	FILE *f = fopen(path, "re");
-	bool ok = f != NULL && fgets(v->where, sizeof v->where, f) != NULL;
-	if (f != NULL)
-		fclose(f);
-	v->where[strcspn(v->where, "\n")] = '\0';
-	if (!ok || v->where[0] == '\0')
-		return tctl_fail(v->t, TN_CONTROLPLANE_DOWN,
-				 "%s is missing: is tent-controlplane running there, with metrics/http_enabled?", path);
-	return TCTL_OK;
-}
-
 static int look(struct verify *v)
 {
 	char err[512];
 	struct tctl_samples s;
 	bool witness = false;
-	char *text = tctl_samples_fetch(v->where, v->t->timeout_ns, err, sizeof err);
+	int status;
+	char *text = tctl_page_fetch(v->where, "/metrics", v->t->timeout_ns, &status, err, sizeof err);
 	if (text == NULL)
 		return tctl_fail(v->t, TN_CONTROLPLANE_DOWN, "%s", err);
+	if (status != 200) {
+		free(text);
+		return tctl_fail(v->t, TN_CONTROLPLANE_DOWN, "http://%s/metrics answers with status %d", v->where, status);
+	}
 	if (!tctl_samples_parse(text, &s, err, sizeof err))
 		return tctl_fail(v->t, TN_PATH_PROTOCOL, "%s", err);
 	for (size_t i = 0; i < s.cnt; i++)
@@ -145,7 +133,9 @@ int tctl_cmd_verify(struct tctl *t, int argc, char **argv)
 	if (v == NULL)
 		return tctl_fail(t, TN_NO_MEMORY, "no memory");
 	v->t = t;
-	int rc = find_server(v);
+	char err[512];
+	tn_status s = tctl_server_address(t, v->where, err, sizeof err);
+	int rc = s == TN_OK ? TCTL_OK : s == TN_CONFIG ? TCTL_FAILED : tctl_fail(t, s, "%s", err); /* CONFIG was said */
 	while (rc == TCTL_OK && wrong > 0 && v->looks < LOOKS_MOST) {
 		if (v->looks > 0)
 			tctl_stop_sleep(-1, LOOK_AGAIN_NS);

@@ -1,117 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The exposition as numbers. HTTP/1.0, so that the answer comes plain and ends with the connection. */
+ * The exposition as numbers. */
 #include "controlplane/tentctl/samples.h"
 
 #include <errno.h>
-#include <netdb.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include "common/clock.h"
 #include "common/compiler.h"
 #include "common/metrics.h"
-
-/* ---- fetch ---- */
-
-static bool split_address(const char *where, char *host, size_t host_bytes, char *port, size_t port_bytes)
-{
-	const char *colon = strrchr(where, ':');
-	bool bracket = where[0] == '[';
-	if (colon == NULL || (bracket && colon[-1] != ']'))
-		return false;
-	int len = (int)(colon - where) - (bracket ? 2 : 0);
-	return len > 0 && snprintf(host, host_bytes, "%.*s", len, where + bracket) < (int)host_bytes &&
-	       snprintf(port, port_bytes, "%s", colon + 1) < (int)port_bytes;
-}
-
-static int connect_to(const char *where, char *err, size_t err_bytes)
-{
-	char host[128], port[16];
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV }, *ai;
-	if (!split_address(where, host, sizeof host, port, sizeof port) || getaddrinfo(host, port, &hints, &ai) != 0) {
-		snprintf(err, err_bytes, "\"%s\" is no address of a metrics server", where);
-		return -1;
-	}
-	int fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || connect(fd, ai->ai_addr, ai->ai_addrlen) != 0) {
-		snprintf(err, err_bytes, "http://%s/metrics: %s", where, strerror(errno));
-		if (fd >= 0)
-			close(fd);
-		fd = -1;
-	}
-	freeaddrinfo(ai);
-	return fd;
-}
-
-/* All that comes until the other end closes; NUL-terminated. */
-static char *read_all(int fd, uint64_t deadline_ns, char *err, size_t err_bytes)
-{
-	size_t len = 0, room = 1 << 16;
-	char *text = malloc(room + 1);
-	while (text != NULL) {
-		struct pollfd p = { .fd = fd, .events = POLLIN };
-		uint64_t left = tn_remaining_ns(deadline_ns, tn_now_ns());
-		if (left == 0 || (poll(&p, 1, tn_ns_to_poll_ms(left)) < 0 && errno != EINTR)) {
-			snprintf(err, err_bytes, "the metrics server did not answer in time");
-			break;
-		}
-		ssize_t n = recv(fd, text + len, room - len, MSG_DONTWAIT);
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
-			continue;
-		if (n < 0) {
-			snprintf(err, err_bytes, "the metrics server broke off: %s", strerror(errno));
-			break;
-		}
-		if (n == 0) {
-			text[len] = '\0';
-			return text;
-		}
-		len += (size_t)n;
-		if (len < room)
-			continue;
-		char *more = room < TCTL_EXPOSITION_MAX ? realloc(text, room * 2 + 1) : NULL;
-		if (more == NULL) {
-			snprintf(err, err_bytes, "the metrics server sends more than %d bytes", TCTL_EXPOSITION_MAX);
-			break;
-		}
-		room *= 2;
-		text = more;
-	}
-	free(text);
-	return NULL;
-}
-
-char *tctl_samples_fetch(const char *where, uint64_t timeout_ns, char *err, size_t err_bytes)
-{
-	char ask[256];
-	uint64_t deadline_ns = tn_deadline_after(tn_now_ns(), timeout_ns);
-	snprintf(err, err_bytes, "no memory");
-	int fd = connect_to(where, err, err_bytes);
-	if (fd < 0)
-		return NULL;
-	int n = snprintf(ask, sizeof ask, "GET /metrics HTTP/1.0\r\nHost: %.200s\r\n\r\n", where);
-	char *answer = NULL;
-	if (send(fd, ask, (size_t)n, MSG_NOSIGNAL) == n)
-		answer = read_all(fd, deadline_ns, err, err_bytes);
-	else
-		snprintf(err, err_bytes, "http://%s/metrics: %s", where, strerror(errno));
-	close(fd);
-	if (answer == NULL)
-		return NULL;
-	char *body = strstr(answer, "\r\n\r\n");
-	if (strncmp(answer, "HTTP/1.", 7) != 0 || strncmp(answer + 8, " 200", 4) != 0 || body == NULL) {
-		snprintf(err, err_bytes, "http://%s/metrics answers \"%.*s\"", where,
-			 (int)TN_MIN(strcspn(answer, "\r\n"), 80u), answer);
-		free(answer);
-		return NULL;
-	}
-	memmove(answer, body + 4, strlen(body + 4) + 1);
-	return answer;
-}
 
 /* ---- parse: every line is cut in place ---- */
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reading /metrics back: fetch over a plain socket, parse the text exposition. Bounded; the text may come from
- * anything that listens on the port. */
+ * Reading /metrics back: the text exposition as numbers. The text may come from anything that listens on the port. */
 #ifndef TCTL_SAMPLES_H
 #define TCTL_SAMPLES_H
 
@@ -10,7 +9,7 @@
 
 #include "common/status.h"
 
-enum { TCTL_LABELS_MAX = 4, TCTL_EXPOSITION_MAX = 16 << 20 };
+enum { TCTL_LABELS_MAX = 4 };
 
 struct tctl_sample {
 	const char *name;                       /* into the text */
@@ -25,8 +24,6 @@ struct tctl_samples {
 	size_t cnt;
 };
 
-/* GET /metrics of `where` ("127.0.0.1:9815", "[::1]:9815"): the body, from malloc. NULL: err says why. */
-char *tctl_samples_fetch(const char *where, uint64_t timeout_ns, char *err, size_t err_bytes);
 /* Takes over `text` and cuts it up. Samples with whole numbers only; others (and histograms' buckets, with more labels
  * than fit) are left out. False: no memory, or a line is no exposition; nothing is owned then. */
 bool tctl_samples_parse(char *text, struct tctl_samples *out, char *err, size_t err_bytes);

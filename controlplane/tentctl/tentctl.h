@@ -154,6 +154,7 @@ int tctl_cmd_put(struct tctl *t, int argc, char **argv);
 int tctl_cmd_get(struct tctl *t, int argc, char **argv);
 int tctl_cmd_peer_list(struct tctl *t, int argc, char **argv);
 int tctl_cmd_peer_probe(struct tctl *t, int argc, char **argv);
+int tctl_cmd_bundle(struct tctl *t, int argc, char **argv);
 int tctl_cmd_config_check(struct tctl *t, int argc, char **argv);
 int tctl_cmd_config_dump(struct tctl *t, int argc, char **argv);
 int tctl_cmd_config_reload(struct tctl *t, int argc, char **argv);

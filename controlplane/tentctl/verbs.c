@@ -27,6 +27,8 @@ const struct tctl_verb tctl_verbs[] = {
     {"doctor", NULL, "[--quiet]", "what is wrong with this host and how to fix it; needs no daemon", tctl_cmd_doctor},
     {"postmortem", NULL, "[--events N] [--spans] [GENERATION]", "what a dead data plane left behind; needs no daemon",
      tctl_cmd_postmortem},
+    {"bundle", NULL, "[--strict] [--output FILE]", "all that a bug report needs in one file, without names and keys",
+     tctl_cmd_bundle},
     {"version", NULL, "", "versions of tentctl and of the control plane", tctl_cmd_version},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -11,6 +11,7 @@ import socket
 import struct
 import sys
 import threading
+import time
 
 from pair import World, run, wait_for
 
@@ -152,7 +153,7 @@ def ask_everything(w, secrets):
         "status": [], "segment list": [], "segment show": ["kv"], "segment withdraw": ["nosuch"],
         "segment publish": ["x", "--file", "/nosuch"], "put": [source, "b/kv"], "get": ["b/kv", os.path.join(w.dir, "back")],
         "peer list": [], "peer probe": ["b"], "config check": [], "config reload": [], "config dump": ["--effective", "--origin"],
-        "keygen": [], "verify": [], "top": ["--once", "--interval", "100ms"], "explain": ["b/kv"], "doctor": [],
+        "bundle": ["--output", os.path.join(w.dir, f"bundle-{time.monotonic_ns()}.tar.gz")], "keygen": [], "verify": [], "top": ["--once", "--interval", "100ms"], "explain": ["b/kv"], "doctor": [],
         "postmortem": [], "version": [],
     }
     known = [line.split("\t")[0] for line in host.tentctl_raw("list-verbs").stdout.splitlines()]

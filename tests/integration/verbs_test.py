@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The operator verbs against real daemons, and against what is left of them after kill -9."""
+import hashlib
 import json
 import os
 import signal
 import socket
 import subprocess
+import tarfile
 
 from pair import BIN, SLOW, World, run, wait_for
 
@@ -86,6 +88,45 @@ def doctor():
         w.a.stop()
         w.b.stop()
         assert w.b.tentctl("doctor").returncode == 0  # nothing runs: no failure
+
+
+def bundle():
+    """One archive with every answer, for its owner alone, in which nothing of this host can be found; of half a pair too."""
+    def members(path):
+        with tarfile.open(path) as tar:
+            return {os.path.basename(m.name): tar.extractfile(m).read() for m in tar.getmembers()}
+
+    with World() as w:
+        w.serve(w.b, "kv", 4 << 20)
+        w.serve(w.a, "planted-segment", 4 << 20)
+        p = moving(w)
+        planted = [b"planted-segment", w.dir.encode(), b"127.0.0.1", w.a.public_key.encode(), w.b.public_key.encode()]
+        for name, args in (("plain.tar.gz", []), ("strict.tar.gz", ["--strict"])):
+            path = os.path.join(w.dir, name)
+            r = w.a.tentctl("bundle", "--output", path, *args)
+            assert r.returncode == 0 and "missing" not in r.stdout, r.stdout + r.stderr
+            assert os.stat(path).st_mode & 0o777 == 0o600
+            files = members(path)
+            manifest = json.loads(files["manifest.json"])
+            assert {m["name"] for m in manifest["members"]} == set(files) - {"manifest.json"}, manifest
+            for m in manifest["members"]:
+                assert m["code"] in (0, 200), m
+                assert hashlib.sha256(files[m["name"]]).hexdigest() == m["sha256"], m
+            assert {"status.json", "metrics.prom", "diagnostics.json", "explain-1.json", "doctor.json"} <= set(files), sorted(files)
+            for member, content in files.items():
+                found = [s for s in planted if s in content]
+                assert not found, (member, found)
+            assert json.loads(files["status.json"])["data_plane_attached"] and b"tent_logical_requests" in files["metrics.prom"]
+        r = w.a.tentctl("bundle", "--output", path)
+        assert r.returncode == 1 and "File exists" in r.stderr, r.stderr
+        w.finish_move(p)
+        w.a.stop()
+        path = os.path.join(w.dir, "down.tar.gz")
+        r = w.a.tentctl("bundle", "--output", path)
+        assert r.returncode == 0 and "missing: metrics.prom (no_answer)" in r.stdout, r.stdout + r.stderr
+        assert json.loads(members(path)["postmortem.json"])["verdict"] == "stopped"
+        r = w.a.tentctl("bundle", "--output", os.path.join(w.dir, "no", "folder"))
+        assert r.returncode == 1 and "No such file or directory" in r.stderr, r.stderr
 
 
 def explain():
@@ -185,4 +226,4 @@ def top_on_a_terminal():
         w.finish_move(p)
 
 
-run({"doctor": doctor, "explain": explain, "top": top, "terminal": top_on_a_terminal, "postmortem": postmortem})
+run({"bundle": bundle, "doctor": doctor, "explain": explain, "top": top, "terminal": top_on_a_terminal, "postmortem": postmortem})
