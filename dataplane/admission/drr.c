@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The round. A head that costs many quanta would need many empty turns; they are given to everybody in one step, which
- * is the same arithmetic without the walking. Pure; one owner thread. */
+ * The calendar. All flows of the present round stand in its bucket; it is over when none of them can send any more.
+ * Rounds in which nobody could send are skipped: what a flow earned in them follows from the number of the round.
+ * Pure; one owner thread. */
 #include "dataplane/admission/drr.h"
+
+#include "common/assert.h"
+
+#define MARK_WORDS (DP_DRR_BUCKETS / 64)
 
 void dp_drr_init(struct dp_drr *d, uint64_t quantum)
 {
-	tn_list_init(&d->round);
-	d->quantum = quantum ? quantum : 1;
+	*d = (struct dp_drr){ .quantum = quantum ? quantum : 1 };
+	for (uint32_t i = 0; i < DP_DRR_BUCKETS; i++)
+		tn_list_init(&d->bucket[i]);
 }
 
 void dp_drr_flow_init(struct dp_drr_flow *f)
@@ -15,58 +21,86 @@ void dp_drr_flow_init(struct dp_drr_flow *f)
 	tn_list_init(&f->link);
 }
 
-void dp_drr_run(struct dp_drr *d, struct dp_drr_flow *f)
+static void settle(const struct dp_drr *d, struct dp_drr_flow *f)
 {
-	if (!tn_list_linked(&f->link))
-		tn_list_push_back(&d->round, &f->link);
+	f->deficit += (d->round - f->since) * d->quantum;
+	f->since = d->round;
 }
 
-void dp_drr_stop(struct dp_drr_flow *f, bool keep)
+/* Under the round in which it can send its head, or as far ahead as the calendar goes. It is settled. */
+static void file(struct dp_drr *d, struct dp_drr_flow *f)
 {
-	tn_list_unlink(&f->link);
+	uint64_t rounds = f->deficit >= f->cost ? 0 : (f->cost - f->deficit - 1) / d->quantum + 1;
+	f->due = d->round + TN_MIN(rounds, (uint64_t)DP_DRR_BUCKETS - 1);
+	uint32_t i = f->due % DP_DRR_BUCKETS;
+	tn_list_push_back(&d->bucket[i], &f->link);
+	d->marks[i / 64] |= UINT64_C(1) << i % 64;
+}
+
+void dp_drr_run(struct dp_drr *d, struct dp_drr_flow *f, uint64_t cost)
+{
+	bool inside = tn_list_linked(&f->link), cheaper = cost < f->cost;
+	f->cost = cost;
+	if (inside && (!cheaper || f->due == d->round))
+		return; /* where it stands it is looked at in time */
+	if (inside) {
+		settle(d, f);
+		tn_list_unlink(&f->link);
+	} else {
+		f->since = d->round;
+		d->runnable++;
+	}
+	file(d, f);
+}
+
+void dp_drr_stop(struct dp_drr *d, struct dp_drr_flow *f, bool keep)
+{
+	if (tn_list_linked(&f->link)) {
+		settle(d, f);
+		tn_list_unlink(&f->link);
+		d->runnable--;
+	}
 	if (!keep)
 		f->deficit = 0;
 }
 
-/* Turns until this flow can send its head. */
-static uint64_t turns_needed(const struct dp_drr *d, const struct dp_drr_flow *f)
+/* To the next round under which somebody may stand. */
+static void next_round(struct dp_drr *d)
 {
-	return f->deficit >= f->cost ? 0 : (f->cost - f->deficit + d->quantum - 1) / d->quantum;
+	uint32_t at = d->round % DP_DRR_BUCKETS, from = (at + 1) % DP_DRR_BUCKETS, word = from / 64;
+	d->marks[at / 64] &= ~(UINT64_C(1) << at % 64);
+	uint64_t marks = d->marks[word] >> from % 64;
+	if (marks) {
+		d->round += 1 + (uint64_t)__builtin_ctzll(marks);
+		return;
+	}
+	uint64_t step = 1 + 64 - from % 64;
+	for (uint32_t i = 1; i <= MARK_WORDS; i++, step += 64) {
+		marks = d->marks[(word + i) % MARK_WORDS];
+		if (!marks)
+			continue;
+		d->round += step + (uint64_t)__builtin_ctzll(marks);
+		return;
+	}
+	tn_assert(false); /* somebody is runnable */
 }
 
 struct dp_drr_flow *dp_drr_pick(struct dp_drr *d)
 {
-	struct dp_drr_flow *first = tn_list_first(&d->round, struct dp_drr_flow, link);
-	if (!first || first->deficit >= first->cost)
-		return first;
-	if (first->served) { /* its turn is over: to the end of the round */
-		tn_list_unlink(&first->link);
-		tn_list_push_back(&d->round, &first->link);
+	while (d->runnable > 0) {
+		struct dp_drr_flow *f =
+			tn_list_first(&d->bucket[d->round % DP_DRR_BUCKETS], struct dp_drr_flow, link);
+		if (!f) {
+			next_round(d);
+			continue;
+		}
+		settle(d, f);
+		if (f->deficit >= f->cost)
+			return f;
+		tn_list_unlink(&f->link); /* its turn is over */
+		file(d, f);
 	}
-	/* Who can send after the fewest turns? */
-	uint64_t turns = UINT64_MAX;
-	tn_list_foreach(node, &d->round) {
-		uint64_t n = turns_needed(d, tn_list_entry(node, struct dp_drr_flow, link));
-		turns = n < turns ? n : turns;
-	}
-	struct dp_drr_flow *winner = NULL;
-	tn_list_foreach(node, &d->round) {
-		struct dp_drr_flow *f = tn_list_entry(node, struct dp_drr_flow, link);
-		f->deficit += turns * d->quantum;
-		f->served = false;
-		if (!winner && f->deficit >= f->cost)
-			winner = f;
-	}
-	/* The winner gets the turn; those before it wait for the next round. */
-	while (d->round.next != &winner->link) {
-		struct tn_list *node = tn_list_pop_front(&d->round);
-		tn_list_push_back(&d->round, node);
-	}
-	return winner;
+	return NULL;
 }
 
-void dp_drr_charge(struct dp_drr_flow *f)
-{
-	f->deficit = f->deficit > f->cost ? f->deficit - f->cost : 0;
-	f->served = true;
-}
+void dp_drr_charge(struct dp_drr_flow *f) { f->deficit -= TN_MIN(f->deficit, f->cost); }

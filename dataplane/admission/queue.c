@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The admission queues of one worker. A flow is one (target, priority) queue; a flow that can run stands in the round
- * of its class. A target whose window is full, or whose transport has no room, is held: its flows leave the rounds, so
- * a slow peer costs the others nothing. One worker. */
+ * of its class. A target whose window is full, or whose transport has no room, is held: its flows leave the rounds until
+ * the reason may be gone, so a slow peer costs the others nothing. Nothing here walks over targets. One worker. */
 #include "dataplane/admission/queue.h"
 
 #include <stdlib.h>
@@ -17,9 +17,13 @@ struct dp_flow {
 struct dp_target {
 	struct dp_flow flows[TN_PRIORITY_CNT];
 	struct dp_window window;
-	struct tn_list held_link; /* in dp_admission.held */
+	struct tn_list room_link; /* in dp_admission.rooms */
+	uint8_t held;             /* enum hold */
 	bool ready;               /* initialised: targets are touched only when used */
 };
+
+/* Why its flows stand in no round, and what ends that: a release, or a transport that may have room again. */
+enum hold { HOLD_NOT, HOLD_WINDOW, HOLD_ROOM };
 
 static struct dp_target *target_of(struct dp_admission *a, const struct dp_owner *o)
 {
@@ -38,7 +42,7 @@ static struct dp_target *target_of(struct dp_admission *a, const struct dp_owner
 		dp_window_init(&t->window, a->cfg.window_owners, a->cfg.window_bytes);
 	else
 		dp_window_init(&t->window, a->cfg.peer_window_owners, a->cfg.peer_window_bytes);
-	tn_list_init(&t->held_link);
+	tn_list_init(&t->room_link);
 	t->ready = true;
 	return t;
 }
@@ -53,7 +57,8 @@ tn_status dp_admission_init(struct dp_admission *a, const struct dp_admission_cf
 	dp_window_init(&a->window, cfg->window_owners, cfg->window_bytes);
 	for (unsigned p = 0; p < TN_PRIORITY_CNT; p++)
 		dp_drr_init(&a->rounds[p], cfg->quantum_bytes);
-	tn_list_init(&a->held);
+	for (unsigned kind = 0; kind < TN_TRANSPORT_CNT; kind++)
+		tn_list_init(&a->rooms[kind]);
 	tn_gauge_set(m, TN_G1(DISPATCH_WINDOW_OWNERS, TN_WINDOW_CONFIGURED), cfg->window_owners);
 	tn_gauge_set(m, TN_G1(DISPATCH_WINDOW_OWNERS, TN_WINDOW_EFFECTIVE), cfg->window_owners);
 	tn_gauge_set(m, TN_G1(DISPATCH_WINDOW_OWNERS, TN_WINDOW_CEILING), cfg->window_owners);
@@ -70,28 +75,44 @@ void dp_admission_destroy(struct dp_admission *a)
 static void flow_refresh(struct dp_admission *a, struct dp_flow *f, unsigned priority)
 {
 	const struct dp_owner *head = tn_list_first(&f->owners, struct dp_owner, link);
-	if (!head) {
-		dp_drr_stop(&f->drr, false);
-		return;
-	}
-	f->drr.cost = head->bytes;
-	if (!tn_list_linked(&f->target->held_link))
-		dp_drr_run(&a->rounds[priority], &f->drr);
+	if (!head)
+		dp_drr_stop(&a->rounds[priority], &f->drr, false);
+	else if (f->target->held == HOLD_NOT)
+		dp_drr_run(&a->rounds[priority], &f->drr, head->bytes);
 }
 
-static void hold(struct dp_admission *a, struct dp_target *t)
+static void hold(struct dp_admission *a, struct dp_target *t, enum hold why)
 {
 	for (unsigned p = 0; p < TN_PRIORITY_CNT; p++)
-		dp_drr_stop(&t->flows[p].drr, true);
-	if (!tn_list_linked(&t->held_link))
-		tn_list_push_back(&a->held, &t->held_link);
+		dp_drr_stop(&a->rounds[p], &t->flows[p].drr, true);
+	t->held = (uint8_t)why;
 }
 
-static void unhold(struct dp_admission *a, struct dp_target *t)
+/* True when there was something to let go. */
+static bool unhold(struct dp_admission *a, struct dp_target *t)
 {
-	tn_list_unlink(&t->held_link);
-	for (unsigned p = 0; p < TN_PRIORITY_CNT; p++)
+	bool any = false;
+	t->held = HOLD_NOT;
+	for (unsigned p = 0; p < TN_PRIORITY_CNT; p++) {
 		flow_refresh(a, &t->flows[p], p);
+		any |= !tn_list_empty(&t->flows[p].owners);
+	}
+	return any;
+}
+
+/* The transport that its last selection chose. */
+static unsigned kind_of(const struct dp_owner *o) { return o->candidates[o->candidate]; }
+
+/* Whoever waits longest for room in this transport may ask. One only: if it is taken, the next one follows; if not, the
+ * others need not ask. */
+static void try_room(struct dp_admission *a, unsigned kind)
+{
+	struct tn_list *node;
+	while ((node = tn_list_pop_front(&a->rooms[kind]))) {
+		a->room_cnt--;
+		if (unhold(a, tn_list_entry(node, struct dp_target, room_link)))
+			return;
+	}
 }
 
 static void count_event(struct dp_admission *a, enum tn_admission event)
@@ -106,7 +127,7 @@ void dp_admission_push(struct dp_admission *a, struct dp_owner *o, uint64_t now_
 	o->admit_ns = now_ns;
 	a->queued++;
 	dp_tally_admitted(a->tally);
-	if (tn_list_empty(&a->rounds[o->priority].round))
+	if (a->rounds[o->priority].runnable == 0)
 		a->served_ns[o->priority] = now_ns; /* its waiting starts now */
 	if (front)
 		tn_list_push_front(&f->owners, &o->link);
@@ -126,7 +147,7 @@ static struct dp_flow *pick_class(struct dp_admission *a, unsigned priority)
 		struct dp_flow *f = tn_container_of(d, struct dp_flow, drr);
 		if (dp_window_fits(&f->target->window, d->cost))
 			return f;
-		hold(a, f->target);
+		hold(a, f->target, HOLD_WINDOW);
 	}
 }
 
@@ -137,7 +158,7 @@ struct dp_owner *dp_admission_next(struct dp_admission *a, uint64_t now_ns)
 	struct dp_flow *best = NULL;
 	for (unsigned p = 0; p < TN_PRIORITY_CNT; p++) {
 		bool aged = now_ns - a->served_ns[p] >= DP_ADMISSION_AGE_NS;
-		if (tn_list_empty(&a->rounds[p].round)) {
+		if (a->rounds[p].runnable == 0) {
 			a->served_ns[p] = now_ns;
 			continue;
 		}
@@ -166,18 +187,23 @@ void dp_admission_dispatch(struct dp_admission *a, struct dp_owner *o, uint64_t 
 	o->dispatch_ns = now_ns;
 	a->queued--;
 	dp_tally_dispatched(a->tally, o->bytes, now_ns - o->admit_ns);
+	if (a->room_cnt > 0)
+		try_room(a, kind_of(o));
 }
 
 void dp_admission_defer(struct dp_admission *a, struct dp_owner *o)
 {
+	struct dp_target *t = target_of(a, o);
 	count_event(a, TN_ADMISSION_DEFER);
-	hold(a, target_of(a, o));
+	hold(a, t, HOLD_ROOM);
+	tn_list_push_back(&a->rooms[kind_of(o)], &t->room_link);
+	a->room_cnt++;
 }
 
 void dp_admission_resume(struct dp_admission *a)
 {
-	tn_list_foreach(node, &a->held)
-		unhold(a, tn_list_entry(node, struct dp_target, held_link));
+	for (unsigned kind = 0; a->room_cnt > 0 && kind < TN_TRANSPORT_CNT; kind++)
+		try_room(a, kind);
 }
 
 void dp_admission_drop(struct dp_admission *a, struct dp_owner *o, uint64_t now_ns, enum tn_admission_end why)
@@ -200,8 +226,8 @@ void dp_admission_release(struct dp_admission *a, struct dp_owner *o)
 	struct dp_target *t = target_of(a, o);
 	dp_window_give(&a->window, o->bytes);
 	dp_window_give(&t->window, o->bytes);
-	if (tn_list_linked(&t->held_link))
-		unhold(a, t);
+	if (t->held == HOLD_WINDOW)
+		(void)unhold(a, t);
 	dp_tally_released(a->tally, o->bytes);
 }
 

@@ -30,7 +30,8 @@ struct dp_admission {
 	struct dp_drr rounds[TN_PRIORITY_CNT];
 	uint64_t served_ns[TN_PRIORITY_CNT]; /* last time the class was served or had no runnable flow */
 	struct dp_target *targets;
-	struct tn_list held;              /* targets whose flows wait for their window or for room in a transport */
+	struct tn_list rooms[TN_TRANSPORT_CNT]; /* targets that wait for room in a transport, longest first */
+	uint32_t room_cnt;                /* targets in all of them */
 	uint32_t queued;                  /* owners in all queues */
 	const struct tn_metrics *m;
 	struct dp_tally *tally;           /* the usual way in and out, and the levels */
@@ -47,9 +48,10 @@ void dp_admission_push(struct dp_admission *a, struct dp_owner *o, uint64_t now_
 struct dp_owner *dp_admission_next(struct dp_admission *a, uint64_t now_ns);
 /* A transport took it: leaves the queue and takes its windows. */
 void dp_admission_dispatch(struct dp_admission *a, struct dp_owner *o, uint64_t now_ns);
-/* No room in its transport now: it stays queued, and its target rests until dp_admission_resume(). */
+/* No room in the transport that was selected for it: it stays queued, and its target rests until the transport takes
+ * something of another one, or until its turn in dp_admission_resume(). */
 void dp_admission_defer(struct dp_admission *a, struct dp_owner *o);
-/* Let held targets try again (once per loop). */
+/* Once per loop: of the targets that rest, one per transport may try again. */
 void dp_admission_resume(struct dp_admission *a);
 /* Leaves the queue without going: deadline or cancel (or a failure before any attempt: counted as cancel). */
 void dp_admission_drop(struct dp_admission *a, struct dp_owner *o, uint64_t now_ns, enum tn_admission_end why);

@@ -187,6 +187,8 @@ static void test_defer_drop_front(void)
 	equation();
 	CU_ASSERT_EQUAL(go(2, &got), 2); /* the other target goes on */
 	CU_ASSERT_PTR_EQUAL(got, c);
+	CU_ASSERT_PTR_EQUAL(dp_admission_next(&adm, 2), a); /* that was taken: there may be room again */
+	dp_admission_defer(&adm, a);
 	CU_ASSERT_PTR_NULL(dp_admission_next(&adm, 2));
 	dp_admission_drop(&adm, a, 3, TN_ADMISSION_END_DEADLINE_DROP); /* while held */
 	equation();
@@ -199,7 +201,7 @@ static void test_defer_drop_front(void)
 	dp_admission_drop(&adm, a, 5, TN_ADMISSION_END_CANCEL);
 	equation();
 	CU_ASSERT_EQUAL(adm.queued, 0);
-	CU_ASSERT_EQUAL(event(TN_ADMISSION_DEFER), TENT_METRICS ? 1 : 0);
+	CU_ASSERT_EQUAL(event(TN_ADMISSION_DEFER), TENT_METRICS ? 2 : 0);
 	free(a), free(b), free(c);
 	dp_admission_destroy(&adm);
 }
@@ -246,6 +248,38 @@ static void test_random_drops(void)
 	dp_admission_destroy(&adm);
 }
 
+/* Of the targets that wait for room one asks per turn, and the next one as soon as that was taken. */
+static void test_room(void)
+{
+	setup(100, 1 << 20, 100, 1 << 20);
+	struct dp_owner *o[8], *got;
+	for (uint32_t i = 0; i < 8; i++)
+		o[i] = push(i, 1, 10, 1);
+	while ((got = dp_admission_next(&adm, 2)))
+		dp_admission_defer(&adm, got);
+	CU_ASSERT_EQUAL(event(TN_ADMISSION_DEFER), TENT_METRICS ? 8 : 0);
+	for (uint32_t turn = 0; turn < 3; turn++) { /* still no room */
+		dp_admission_resume(&adm);
+		got = dp_admission_next(&adm, 3);
+		CU_ASSERT_PTR_EQUAL_FATAL(got, o[turn]);
+		dp_admission_defer(&adm, got);
+		CU_ASSERT_PTR_NULL(dp_admission_next(&adm, 3));
+	}
+	dp_admission_drop(&adm, o[3], 4, TN_ADMISSION_END_CANCEL); /* who has nothing left does not hold up the next */
+	dp_admission_resume(&adm);
+	uint32_t order = 0;
+	for (uint32_t t; (t = go(5, &got)) != UINT32_MAX - 1;)
+		order = order * 10 + t;
+	CU_ASSERT_EQUAL(order, 4567012);
+	for (uint32_t i = 0; i < 8; i++) {
+		if (i != 3)
+			dp_admission_release(&adm, o[i]);
+		free(o[i]);
+	}
+	CU_ASSERT_EQUAL(adm.window.owners, 0);
+	dp_admission_destroy(&adm);
+}
+
 TN_TEST_MAIN("queue",
 	{ "random drops leave nothing behind", test_random_drops },
 	{ "first in first out within a window", test_fifo_and_window },
@@ -254,4 +288,5 @@ TN_TEST_MAIN("queue",
 	{ "targets share by bytes", test_fair_shares },
 	{ "strict priority with ageing", test_priority_and_age },
 	{ "defer, drop while held, return to the front", test_defer_drop_front },
+	{ "targets that wait for room ask one by one", test_room },
 )
