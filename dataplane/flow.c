@@ -174,7 +174,7 @@ uint32_t dp_flow_ingest(struct dp_worker *w, struct dp_qp *qp)
 uint32_t dp_flow_dispatch(struct dp_worker *w)
 {
 	uint32_t done = 0;
-	dp_admission_resume(&w->admission);
+	dp_admission_resume(&w->admission, w->now_ns);
 	while (done < DISPATCH_BUDGET) {
 		struct dp_owner *o = dp_admission_next(&w->admission, w->now_ns);
 		if (!o)

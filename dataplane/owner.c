@@ -162,10 +162,12 @@ void dp_attempt_done(struct dp_worker *w, struct dp_attempt *a, const struct dp_
 	o->last_status = res.status;
 	if (canceling)
 		return; /* inside cancel(): its caller ends the owner */
-	if (res.status == TN_OK)
+	if (res.status == TN_OK) {
+		dp_admission_moved(&w->admission, o->peer_index, w->now_ns);
 		dp_owner_end(w, o, TN_OUTCOME_COMPLETED, TN_OK, 0, 0);
-	else
+	} else {
 		dp_owner_failed(w, o, &res);
+	}
 }
 
 /* ---- waiting ---- */

@@ -90,7 +90,7 @@ static void publish(struct dp_worker *w)
 	tn_store_relaxed64(&b->last_progress_ns, w->last_work_ns);
 	tn_store_relaxed32(&b->inflight, st->request[DP_REQUEST_QUEUED] + st->request[DP_REQUEST_RUNNING]);
 	tn_store_relaxed32(&b->queued, w->admission.queued);
-	tn_store_relaxed64(&b->outstanding_bytes, w->admission.window.bytes);
+	tn_store_relaxed64(&b->outstanding_bytes, w->admission.window.bytes + w->admission.stalled.bytes);
 	tn_store_relaxed32(&b->batches, w->pools.batches.live);
 	tn_store_relaxed32(&b->lanes, lanes);
 	tn_store_relaxed32(&b->transports_up, up);
@@ -148,6 +148,7 @@ uint64_t dp_worker_next_ns(const struct dp_worker *w)
 {
 	uint64_t next = TN_MIN(dp_heap_next_ns(&w->deadlines), dp_heap_next_ns(&w->retries));
 	next = TN_MIN(next, dp_cq_ring_ns(&w->completion));
+	next = TN_MIN(next, dp_admission_next_ns(&w->admission));
 	for (uint32_t i = 0; i < w->transport_cnt; i++) {
 		const struct dp_transport *t = w->transports[i];
 		next = TN_MIN(next, t->ops->busy(t) ? w->now_ns : t->ops->next_timer_ns(t));
@@ -243,6 +244,7 @@ static tn_status make_admission(struct dp_worker *w)
 		.peer_window_owners = (uint32_t)tn_config_u64(c, TN_CFG_ADMISSION_PEER_WINDOW_OWNERS),
 		.window_bytes = tn_config_u64(c, TN_CFG_ADMISSION_WINDOW_BYTES),
 		.peer_window_bytes = tn_config_u64(c, TN_CFG_ADMISSION_PEER_WINDOW_BYTES),
+		.stall_ns = tn_config_ns(c, TN_CFG_ADMISSION_STALL_MS),
 	};
 	return dp_admission_init(&w->admission, &cfg, &w->stats.m, &w->stats.tally);
 }
@@ -309,6 +311,7 @@ void dp_worker_tune(struct dp_worker *w, const struct tn_config *cfg)
 		.backoff_base_ns = tn_config_ns(cfg, TN_CFG_RETRY_BASE_DELAY_MS),
 		.backoff_max_ns = tn_config_ns(cfg, TN_CFG_RETRY_MAX_DELAY_MS),
 	};
+	dp_admission_tune(&w->admission, tn_config_ns(cfg, TN_CFG_ADMISSION_STALL_MS));
 	dp_stats_tune(&w->stats, cfg);
 }
 

@@ -49,6 +49,11 @@ void dp_worker_peer_refresh(struct dp_worker *w, uint32_t peer_index)
 		w->view.peers[peer_index].asked_ns = w->now_ns;
 }
 
+void dp_worker_answered(struct dp_worker *w, uint32_t peer_index)
+{
+	dp_admission_moved(&w->admission, peer_index, w->now_ns);
+}
+
 tn_status dp_worker_note_in(struct dp_worker *w, uint64_t token, tn_handle segment, struct dp_note_in *note)
 {
 	struct dp_evt evt = { .kind = DP_EVT_NOTE, .num = token, .num2 = segment, .ptr = note };

@@ -42,7 +42,8 @@ static void fill(struct bench *b, const struct opts *o, uint32_t targets)
 	tn_metrics_bind(&b->metrics, cells, true);
 	dp_tally_init(&b->tally, &b->metrics);
 	struct dp_admission_cfg cfg = { .targets = TARGETS_MAX + 1, .quantum_bytes = 1 << 20, .window_owners = 1u << 30,
-					.peer_window_owners = 1u << 30, .window_bytes = UINT64_MAX, .peer_window_bytes = UINT64_MAX };
+					.peer_window_owners = 1u << 30, .window_bytes = UINT64_MAX, .peer_window_bytes = UINT64_MAX,
+					.stall_ns = 200 * TN_NS_PER_MS };
 	if (dp_admission_init(&b->adm, &cfg, &b->metrics, &b->tally) != TN_OK)
 		die("out of memory");
 	for (uint32_t i = 0; i < o->queued; i++) {
@@ -63,7 +64,7 @@ __attribute__((noinline)) void bench_turns(struct bench *b, uint32_t turns)
 	struct dp_owner *out[IN_FLIGHT];
 	for (uint32_t done = 0; done < turns; done += IN_FLIGHT) {
 		b->now_ns += 1000;
-		dp_admission_resume(&b->adm);
+		dp_admission_resume(&b->adm, b->now_ns);
 		for (uint32_t i = 0; i < IN_FLIGHT; i++) {
 			out[i] = dp_admission_next(&b->adm, b->now_ns);
 			dp_admission_dispatch(&b->adm, out[i], b->now_ns);

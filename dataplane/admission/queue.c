@@ -18,6 +18,9 @@ struct dp_target {
 	struct dp_flow flows[TN_PRIORITY_CNT];
 	struct dp_window window;
 	struct tn_list room_link; /* in dp_admission.rooms */
+	struct tn_list moving_link; /* in dp_admission.moving */
+	uint64_t moved_ns;        /* while something is out: when it was answered last, or the first of it went */
+	bool stalled;             /* silent for long: what is out counts in dp_admission.stalled */
 	uint8_t held;             /* enum hold */
 	bool ready;               /* initialised: targets are touched only when used */
 };
@@ -43,6 +46,7 @@ static struct dp_target *target_of(struct dp_admission *a, const struct dp_owner
 	else
 		dp_window_init(&t->window, a->cfg.peer_window_owners, a->cfg.peer_window_bytes);
 	tn_list_init(&t->room_link);
+	tn_list_init(&t->moving_link);
 	t->ready = true;
 	return t;
 }
@@ -59,11 +63,15 @@ tn_status dp_admission_init(struct dp_admission *a, const struct dp_admission_cf
 		dp_drr_init(&a->rounds[p], cfg->quantum_bytes);
 	for (unsigned kind = 0; kind < TN_TRANSPORT_CNT; kind++)
 		tn_list_init(&a->rooms[kind]);
+	tn_list_init(&a->moving);
+	dp_window_init(&a->stalled, UINT32_MAX, UINT64_MAX);
 	tn_gauge_set(m, TN_G1(DISPATCH_WINDOW_OWNERS, TN_WINDOW_CONFIGURED), cfg->window_owners);
 	tn_gauge_set(m, TN_G1(DISPATCH_WINDOW_OWNERS, TN_WINDOW_EFFECTIVE), cfg->window_owners);
 	tn_gauge_set(m, TN_G1(DISPATCH_WINDOW_OWNERS, TN_WINDOW_CEILING), cfg->window_owners);
 	return TN_OK;
 }
+
+void dp_admission_tune(struct dp_admission *a, uint64_t stall_ns) { a->cfg.stall_ns = stall_ns; }
 
 void dp_admission_destroy(struct dp_admission *a)
 {
@@ -168,11 +176,72 @@ struct dp_owner *dp_admission_next(struct dp_admission *a, uint64_t now_ns)
 		if (f)
 			best = f; /* an aged lower class goes before what was found above it */
 	}
+	if (!best)
+		return NULL;
 	/* One that does not fit the worker's window stops all classes: else small ones would pass it by for ever. */
-	if (!best || !dp_window_fits(&a->window, best->drr.cost))
+	if (!best->target->stalled && !dp_window_fits(&a->window, best->drr.cost))
 		return NULL;
 	return tn_list_first(&best->owners, struct dp_owner, link);
 }
+
+/* ---- targets that do not answer ---- */
+
+static struct dp_window *counted_in(struct dp_admission *a, const struct dp_target *t)
+{
+	return t->stalled ? &a->stalled : &a->window;
+}
+
+/* All that is out changes from one window to the other. */
+static void set_stalled(struct dp_admission *a, struct dp_target *t, bool on)
+{
+	struct dp_window *from = counted_in(a, t);
+	t->stalled = on;
+	struct dp_window *to = counted_in(a, t);
+	from->owners -= t->window.owners;
+	from->bytes -= t->window.bytes;
+	to->owners += t->window.owners;
+	to->bytes += t->window.bytes;
+}
+
+/* It moves: last of those that may stall. */
+static void stamp(struct dp_admission *a, struct dp_target *t, uint64_t now_ns)
+{
+	tn_list_unlink(&t->moving_link);
+	tn_list_push_back(&a->moving, &t->moving_link);
+	t->moved_ns = now_ns;
+}
+
+void dp_admission_moved(struct dp_admission *a, uint32_t peer_index, uint64_t now_ns)
+{
+	if (peer_index >= a->cfg.targets - 1)
+		return; /* this host, too */
+	struct dp_target *t = &a->targets[peer_index + 1];
+	if (t->window.owners == 0)
+		return;
+	if (t->stalled)
+		set_stalled(a, t, false);
+	else if (now_ns - t->moved_ns < a->cfg.stall_ns / 8)
+		return; /* soon enough: most answers cost one comparison */
+	stamp(a, t, now_ns);
+}
+
+static void sweep(struct dp_admission *a, uint64_t now_ns)
+{
+	struct dp_target *t;
+	while ((t = tn_list_first(&a->moving, struct dp_target, moving_link)) &&
+	       now_ns - t->moved_ns >= a->cfg.stall_ns) {
+		tn_list_unlink(&t->moving_link);
+		set_stalled(a, t, true);
+	}
+}
+
+uint64_t dp_admission_next_ns(const struct dp_admission *a)
+{
+	const struct dp_target *t = tn_list_first(&a->moving, struct dp_target, moving_link);
+	return a->queued > 0 && t ? t->moved_ns + a->cfg.stall_ns : UINT64_MAX;
+}
+
+/* ---- out of the queue ---- */
 
 void dp_admission_dispatch(struct dp_admission *a, struct dp_owner *o, uint64_t now_ns)
 {
@@ -181,7 +250,9 @@ void dp_admission_dispatch(struct dp_admission *a, struct dp_owner *o, uint64_t 
 	tn_list_unlink(&o->link);
 	dp_drr_charge(&f->drr);
 	flow_refresh(a, f, o->priority);
-	dp_window_take(&a->window, o->bytes);
+	if (t->window.owners == 0 && t != a->targets) /* this host answers for itself */
+		stamp(a, t, now_ns);
+	dp_window_take(counted_in(a, t), o->bytes);
 	dp_window_take(&t->window, o->bytes);
 	a->served_ns[o->priority] = now_ns;
 	o->dispatch_ns = now_ns;
@@ -200,8 +271,9 @@ void dp_admission_defer(struct dp_admission *a, struct dp_owner *o)
 	a->room_cnt++;
 }
 
-void dp_admission_resume(struct dp_admission *a)
+void dp_admission_resume(struct dp_admission *a, uint64_t now_ns)
 {
+	sweep(a, now_ns);
 	for (unsigned kind = 0; a->room_cnt > 0 && kind < TN_TRANSPORT_CNT; kind++)
 		try_room(a, kind);
 }
@@ -224,8 +296,12 @@ void dp_admission_drop(struct dp_admission *a, struct dp_owner *o, uint64_t now_
 void dp_admission_release(struct dp_admission *a, struct dp_owner *o)
 {
 	struct dp_target *t = target_of(a, o);
-	dp_window_give(&a->window, o->bytes);
+	dp_window_give(counted_in(a, t), o->bytes);
 	dp_window_give(&t->window, o->bytes);
+	if (t->window.owners == 0) {
+		tn_list_unlink(&t->moving_link);
+		t->stalled = false;
+	}
 	if (t->held == HOLD_WINDOW)
 		(void)unhold(a, t);
 	dp_tally_released(a->tally, o->bytes);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Admission: who waits and who may go. One queue per (target, priority), deficit round robin between the targets of a
  * priority, strict priority between classes with an ageing rule, a dispatch window for the worker and one per peer.
+ * What is out at a peer that answers nothing for a while leaves the worker's window: peers that are dead, but not yet
+ * found so, bound themselves, not the others.
  * Every way into and out of a queue is one function here and counts its event exactly once (contract equation 4).
  * A waiting owner holds nothing. One worker; time is an argument. */
 #ifndef DP_ADMISSION_QUEUE_H
@@ -20,13 +22,16 @@ struct dp_admission_cfg {
 	uint64_t quantum_bytes;
 	uint32_t window_owners, peer_window_owners;
 	uint64_t window_bytes, peer_window_bytes;
+	uint64_t stall_ns;                /* > 0; silent for so long, a peer is stalled */
 };
 
 struct dp_target;
 
 struct dp_admission {
 	struct dp_admission_cfg cfg;
-	struct dp_window window;
+	struct dp_window window;          /* all that is out, but for what is out at stalled peers */
+	struct dp_window stalled;         /* that; bounded by the windows of these peers */
+	struct tn_list moving;            /* peers with something out and not stalled, longest silent first */
 	struct dp_drr rounds[TN_PRIORITY_CNT];
 	uint64_t served_ns[TN_PRIORITY_CNT]; /* last time the class was served or had no runnable flow */
 	struct dp_target *targets;
@@ -39,6 +44,8 @@ struct dp_admission {
 
 tn_status dp_admission_init(struct dp_admission *a, const struct dp_admission_cfg *cfg, const struct tn_metrics *m,
 			    struct dp_tally *tally);
+/* The hot value of the configuration. */
+void dp_admission_tune(struct dp_admission *a, uint64_t stall_ns);
 void dp_admission_destroy(struct dp_admission *a); /* accepts a zeroed object */
 
 /* Enter the queue (state is the caller's): at its end, or at its front when the owner was there before. */
@@ -51,8 +58,13 @@ void dp_admission_dispatch(struct dp_admission *a, struct dp_owner *o, uint64_t 
 /* No room in the transport that was selected for it: it stays queued, and its target rests until the transport takes
  * something of another one, or until its turn in dp_admission_resume(). */
 void dp_admission_defer(struct dp_admission *a, struct dp_owner *o);
-/* Once per loop: of the targets that rest, one per transport may try again. */
-void dp_admission_resume(struct dp_admission *a);
+/* Once per loop: of the targets that rest, one per transport may try again; peers that are silent for long are stalled
+ * from now on. */
+void dp_admission_resume(struct dp_admission *a, uint64_t now_ns);
+/* A peer (UINT32_MAX: this host) answered something of what is out there. */
+void dp_admission_moved(struct dp_admission *a, uint32_t peer_index, uint64_t now_ns);
+/* When dp_admission_resume() is due although nothing happens; UINT64_MAX = not. */
+uint64_t dp_admission_next_ns(const struct dp_admission *a);
 /* Leaves the queue without going: deadline or cancel (or a failure before any attempt: counted as cancel). */
 void dp_admission_drop(struct dp_admission *a, struct dp_owner *o, uint64_t now_ns, enum tn_admission_end why);
 /* A dispatched owner ended or waits: its windows come back. */

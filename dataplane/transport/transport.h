@@ -81,6 +81,8 @@ const struct dp_buffer *dp_worker_registration(const struct dp_worker *w, uint64
 /* Ask the control thread (single flight there). */
 void dp_worker_remote_refresh(struct dp_worker *w, tn_handle remote, uint64_t stale_generation);
 void dp_worker_peer_refresh(struct dp_worker *w, uint32_t peer_index);
+/* The peer answered a part of an attempt: it is not stalled (admission). The end of an attempt needs no call. */
+void dp_worker_answered(struct dp_worker *w, uint32_t peer_index);
 /* Hand an incoming notice or datagram to the control thread; TN_AGAIN when its mailbox is full. Takes `note` unless it
  * returns TN_AGAIN. `token` < 2^56 is the transport's own; dp_note_token() adds the kind, by which the verdict finds its
  * way back (note_verdict() gets the whole). */

@@ -5,8 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/rand.h"
 #include "tests/unit/cu.h"
+
+#define STALL_NS (200 * TN_NS_PER_MS)
 
 static tn_a64 cells[TN_METRIC_CELL_CNT];
 static struct tn_metrics metrics;
@@ -19,7 +22,7 @@ static void setup(uint32_t owners, uint64_t bytes, uint32_t peer_owners, uint64_
 	tn_metrics_bind(&metrics, cells, true);
 	dp_tally_init(&tally, &metrics);
 	struct dp_admission_cfg cfg = { .targets = 9, .quantum_bytes = 1000, .window_owners = owners, .window_bytes = bytes,
-					.peer_window_owners = peer_owners, .peer_window_bytes = peer_bytes };
+					.peer_window_owners = peer_owners, .peer_window_bytes = peer_bytes, .stall_ns = STALL_NS };
 	CU_ASSERT_EQUAL_FATAL(dp_admission_init(&adm, &cfg, &metrics, &tally), TN_OK);
 }
 
@@ -192,7 +195,7 @@ static void test_defer_drop_front(void)
 	CU_ASSERT_PTR_NULL(dp_admission_next(&adm, 2));
 	dp_admission_drop(&adm, a, 3, TN_ADMISSION_END_DEADLINE_DROP); /* while held */
 	equation();
-	dp_admission_resume(&adm);
+	dp_admission_resume(&adm, 4);
 	got = dp_admission_next(&adm, 4);
 	CU_ASSERT_PTR_EQUAL(got, b);
 	dp_admission_push(&adm, a, 4, true); /* comes back to the front */
@@ -259,14 +262,14 @@ static void test_room(void)
 		dp_admission_defer(&adm, got);
 	CU_ASSERT_EQUAL(event(TN_ADMISSION_DEFER), TENT_METRICS ? 8 : 0);
 	for (uint32_t turn = 0; turn < 3; turn++) { /* still no room */
-		dp_admission_resume(&adm);
+		dp_admission_resume(&adm, 4);
 		got = dp_admission_next(&adm, 3);
 		CU_ASSERT_PTR_EQUAL_FATAL(got, o[turn]);
 		dp_admission_defer(&adm, got);
 		CU_ASSERT_PTR_NULL(dp_admission_next(&adm, 3));
 	}
 	dp_admission_drop(&adm, o[3], 4, TN_ADMISSION_END_CANCEL); /* who has nothing left does not hold up the next */
-	dp_admission_resume(&adm);
+	dp_admission_resume(&adm, 4);
 	uint32_t order = 0;
 	for (uint32_t t; (t = go(5, &got)) != UINT32_MAX - 1;)
 		order = order * 10 + t;
@@ -280,6 +283,168 @@ static void test_room(void)
 	dp_admission_destroy(&adm);
 }
 
+/* ---- peers that do not answer ---- */
+
+#define DEAD 4u
+#define LIVE 4u
+#define BLOCK (UINT64_C(256) << 10)
+#define TICK_NS (5 * TN_NS_PER_MS)
+#define TICKS 2000u
+
+struct out { struct dp_owner *of[2048]; uint32_t cnt; };
+
+static void windows_are_sums(const struct out *out, uint32_t out_cnt)
+{
+	uint32_t owners = 0;
+	uint64_t bytes = 0;
+	for (uint32_t i = 0; i < out_cnt; i++) {
+		owners += out[i].cnt;
+		for (uint32_t k = 0; k < out[i].cnt; k++)
+			bytes += out[i].of[k]->bytes;
+	}
+	CU_ASSERT_EQUAL_FATAL(adm.window.owners + adm.stalled.owners, owners);
+	CU_ASSERT_EQUAL_FATAL(adm.window.bytes + adm.stalled.bytes, bytes);
+	CU_ASSERT_FATAL(adm.window.owners <= owners && adm.window.bytes <= bytes); /* neither is below 0 */
+}
+
+static void let_go(struct out *out)
+{
+	while (out->cnt > 0) {
+		struct dp_owner *o = out->of[--out->cnt];
+		dp_admission_release(&adm, o);
+		free(o);
+	}
+}
+
+/* What a peer that answers everything within a tick gets done beside `dead` peers that answer nothing, in bytes. */
+static uint64_t goodput(uint32_t dead, struct out *out, uint64_t *now)
+{
+	uint64_t done = 0;
+	setup(1024, UINT64_C(256) << 20, 256, UINT64_C(64) << 20);
+	for (uint32_t i = 0; i < dead * 300; i++)
+		push(i % dead, 1, BLOCK, *now);
+	for (uint32_t tick = 0, queued = 0; tick < TICKS; tick++, *now += TICK_NS) {
+		for (; queued < 16; queued++)
+			push(LIVE, 1, BLOCK, *now);
+		dp_admission_resume(&adm, *now);
+		struct dp_owner *o;
+		while (go(*now, &o) != UINT32_MAX - 1) {
+			out[o->peer_index].of[out[o->peer_index].cnt++] = o;
+			queued -= o->peer_index == LIVE;
+		}
+		windows_are_sums(out, LIVE + 1);
+		for (uint32_t i = 0; i < out[LIVE].cnt; i++)
+			done += out[LIVE].of[i]->bytes;
+		dp_admission_moved(&adm, LIVE, *now);
+		let_go(&out[LIVE]);
+	}
+	return done;
+}
+
+static void drain(uint64_t now)
+{
+	struct dp_owner *o;
+	while ((o = dp_admission_next(&adm, now))) {
+		dp_admission_drop(&adm, o, now, TN_ADMISSION_END_CANCEL);
+		free(o);
+	}
+}
+
+static void test_dead_peers(void)
+{
+	static struct out out[LIVE + 1];
+	uint64_t now = TN_NS_PER_S, alone = goodput(0, out, &now);
+	drain(now);
+	dp_admission_destroy(&adm);
+	uint64_t beside = goodput(DEAD, out, &now);
+	CU_ASSERT(alone > 0 && beside >= alone / 100 * 95);
+	for (uint32_t i = 0; i < DEAD; i++)
+		CU_ASSERT_EQUAL(out[i].cnt, 256); /* their own windows bound them */
+	CU_ASSERT_EQUAL(adm.stalled.owners, DEAD * 256);
+	dp_admission_moved(&adm, 0, now); /* one answers after all */
+	CU_ASSERT_EQUAL(adm.stalled.owners, (DEAD - 1) * 256);
+	CU_ASSERT_EQUAL(adm.window.owners, 256);
+	windows_are_sums(out, LIVE + 1);
+	for (uint32_t i = 0; i <= LIVE; i++)
+		let_go(&out[i]);
+	drain(now);
+	CU_ASSERT_EQUAL(adm.queued, 0);
+	CU_ASSERT_EQUAL(adm.window.owners + adm.stalled.owners, 0);
+	CU_ASSERT_EQUAL(adm.window.bytes + adm.stalled.bytes, 0);
+	dp_admission_destroy(&adm);
+}
+
+/* Whoever stays silent is found in time, not before, and only while somebody waits. */
+static void test_stall_time(void)
+{
+	setup(10, 1 << 20, 10, 1 << 20);
+	uint64_t t0 = TN_NS_PER_S;
+	struct dp_owner *here = push(UINT32_MAX, 1, 10, t0), *there = push(3, 1, 20, t0), *got;
+	go(t0, &got);
+	go(t0, &got);
+	CU_ASSERT_EQUAL(dp_admission_next_ns(&adm), UINT64_MAX);
+	struct dp_owner *waits = push(3, 1, 1 << 20, t0);
+	CU_ASSERT_EQUAL(dp_admission_next_ns(&adm), t0 + STALL_NS);
+	dp_admission_resume(&adm, t0 + STALL_NS - 1);
+	CU_ASSERT_EQUAL(adm.stalled.owners, 0);
+	dp_admission_moved(&adm, 3, t0 + STALL_NS - 1);
+	dp_admission_resume(&adm, t0 + STALL_NS);
+	CU_ASSERT_EQUAL(adm.stalled.owners, 0);
+	dp_admission_tune(&adm, STALL_NS / 2);
+	dp_admission_resume(&adm, t0 + STALL_NS * 3 / 2);
+	CU_ASSERT_EQUAL(adm.stalled.bytes, 20);
+	CU_ASSERT_EQUAL(adm.window.bytes, 10); /* this host never stalls */
+	CU_ASSERT_EQUAL(dp_admission_next_ns(&adm), UINT64_MAX);
+	dp_admission_release(&adm, there); /* nothing is out there: the next one counts again */
+	CU_ASSERT_EQUAL(adm.stalled.owners, 0);
+	dp_admission_release(&adm, here);
+	go(t0 + 2 * STALL_NS, &got);
+	CU_ASSERT_PTR_EQUAL(got, waits);
+	CU_ASSERT_EQUAL(adm.window.bytes, 1 << 20);
+	dp_admission_release(&adm, waits);
+	free(here), free(there), free(waits);
+	dp_admission_destroy(&adm);
+}
+
+static void test_window_sums(void)
+{
+	static struct out out[8];
+	struct tn_rand r;
+	uint64_t now = TN_NS_PER_S;
+	tn_rand_seed(&r, 4);
+	setup(40, 100000, 12, 40000);
+	for (uint32_t step = 0; step < 20000; step++, now += tn_rand_range(&r, 0, STALL_NS / 20)) {
+		uint32_t peer = (uint32_t)tn_rand_range(&r, 0, 7);
+		struct dp_owner *o;
+		switch (tn_rand_range(&r, 0, 4)) {
+		case 0:
+			if (adm.queued < 200)
+				push(peer, (unsigned)tn_rand_range(&r, 0, TN_PRIORITY_CNT - 1), tn_rand_range(&r, 1, 9000), now);
+			break;
+		case 1:
+			dp_admission_moved(&adm, peer, now);
+			break;
+		case 2:
+			if (out[peer].cnt > 0) {
+				o = out[peer].of[--out[peer].cnt];
+				dp_admission_release(&adm, o);
+				free(o);
+			}
+			break;
+		default:
+			dp_admission_resume(&adm, now);
+			if (go(now, &o) != UINT32_MAX - 1)
+				out[o->peer_index].of[out[o->peer_index].cnt++] = o;
+		}
+		windows_are_sums(out, 8);
+	}
+	for (uint32_t i = 0; i < 8; i++)
+		let_go(&out[i]);
+	drain(now);
+	CU_ASSERT_EQUAL(adm.queued, 0);
+	dp_admission_destroy(&adm);
+}
+
 TN_TEST_MAIN("queue",
 	{ "random drops leave nothing behind", test_random_drops },
 	{ "first in first out within a window", test_fifo_and_window },
@@ -289,4 +454,7 @@ TN_TEST_MAIN("queue",
 	{ "strict priority with ageing", test_priority_and_age },
 	{ "defer, drop while held, return to the front", test_defer_drop_front },
 	{ "targets that wait for room ask one by one", test_room },
+	{ "four dead peers with full windows leave a fifth 95 %", test_dead_peers },
+	{ "silence is measured from the last answer", test_stall_time },
+	{ "windows are sums over owners, whatever happens", test_window_sums },
 )

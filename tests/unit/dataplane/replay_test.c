@@ -481,6 +481,40 @@ static void test_all_retry_at_once(void)
 	free(r);
 }
 
+/* A peer that answers nothing fills the worker's window, for a while. */
+static void test_stalled_peer(void)
+{
+	static const char *const sets[] = { "admission/window_owners=2", "admission/peer_window_owners=2",
+					    "admission/merge=false", "admission/stall_ms=50" };
+	struct rig g;
+	rig_open(&g, sets, 4, script_only_tcp);
+	struct dp_remote *r = script_open_remote(&g, 1);
+	struct script_step steps[3] = { hang, hang, hang };
+	script_set(&script_tcp, steps, 3);
+	for (uint64_t i = 1; i <= 2; i++)
+		rig_submit(&g, script_sqe(SHR_OP_WRITE, i, 0, 4096));
+	rig_steps(&g, 5);
+	CU_ASSERT_EQUAL(script_tcp.held_cnt, 2);
+	rig_submit(&g, rig_sqe(SHR_OP_WRITE, 9, 0, 0, 4096));
+	rig_steps(&g, 5);
+	struct shr_cqe_shm c;
+	CU_ASSERT_FALSE(rig_poll(&g, &c));
+	CU_ASSERT(dp_worker_next_ns(g.w) <= g.now + 50 * RIG_MS); /* it does not sleep over it */
+	rig_advance(&g, 50 * RIG_MS);
+	CU_ASSERT(rig_poll(&g, &c) && c.token == 9 && c.status == TN_OK);
+	CU_ASSERT_EQUAL(g.w->admission.stalled.owners, 2);
+	struct dp_result ok = { .status = TN_OK };
+	script_end(&script_tcp, 0, &ok); /* it answers: what is still out counts again */
+	CU_ASSERT_EQUAL(g.w->admission.stalled.owners, 0);
+	CU_ASSERT_EQUAL(g.w->admission.window.owners, 1);
+	rig_advance(&g, 50 * RIG_MS);
+	CU_ASSERT_EQUAL(g.w->admission.stalled.owners, 1);
+	dp_worker_answered(g.w, 3); /* a part of what runs */
+	CU_ASSERT_EQUAL(g.w->admission.window.owners, 1);
+	rig_close(&g);
+	free(r);
+}
+
 TN_TEST_MAIN("replay",
 	{ "random cancels leave no owner behind", test_random_cancels },
 	{ "each request of a batch selects alone", test_each_selects_alone },
@@ -499,4 +533,5 @@ TN_TEST_MAIN("replay",
 	{ "fence and segment removal wait for the transport", test_fence_and_segment },
 	{ "a lost segment fails with its reason", test_lost_remote },
 	{ "a full peer window holds only that peer", test_peer_window },
+	{ "a silent peer leaves the worker's window", test_stalled_peer },
 )

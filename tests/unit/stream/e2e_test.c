@@ -27,6 +27,7 @@ static void move_all(bool ipv6, uint32_t buffers)
 	rig_pattern(near.base, near.bytes, 1);
 	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, near.bytes), TN_OK);
 	CU_ASSERT(rig_pattern_is(far.base, far.bytes, 1));
+	CU_ASSERT(rig.a.answers >= near.bytes / DP_FRAME_BYTES_MAX); /* each part says that the peer is alive */
 	CU_ASSERT(rig.b.t->ops->bulk(rig.b.t) && rig_stream(&rig.a)->call_bytes > 0);
 	for (unsigned i = 0; i < 64; i++)
 		CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, i * 64, near.base + i * 64, 64), TN_OK);

@@ -76,6 +76,12 @@ void dp_worker_peer_refresh(struct dp_worker *w, uint32_t peer_index)
 	w->peer_refreshes++;
 }
 
+void dp_worker_answered(struct dp_worker *w, uint32_t peer_index)
+{
+	(void)peer_index;
+	w->answers++;
+}
+
 tn_status dp_worker_note_in(struct dp_worker *w, uint64_t token, tn_handle segment, struct dp_note_in *note)
 {
 	if (w->note_in_status == TN_AGAIN)
