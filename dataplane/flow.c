@@ -96,13 +96,9 @@ static void cancel_by_token(struct dp_worker *w, struct dp_qp *qp, struct dp_req
 {
 	uint64_t token = cancel->sqe.token;
 	dp_request_discard(&w->pools, cancel);
-	tn_list_foreach(node, &qp->requests) {
-		struct dp_request *r = tn_list_entry(node, struct dp_request, qp_link);
-		if (r->sqe.token != token || r->state == DP_REQUEST_ZOMBIE)
-			continue;
+	struct dp_request *r = dp_qp_request(qp, token);
+	if (r)
 		dp_flow_end_request(w, r, TN_OUTCOME_CANCELED);
-		return;
-	}
 }
 
 static void ingest_data(struct dp_worker *w, struct dp_qp *qp, struct dp_request *r, struct merge_set *set,

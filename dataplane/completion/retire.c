@@ -38,7 +38,7 @@ void dp_accept(struct dp_completion *c, struct dp_request *r, struct dp_batch *b
 	dp_tally_started(&c->stats->tally, op_of(r));
 	dp_request_move(&c->pools->states, r, DP_REQUEST_QUEUED);
 	use(c, r, 1);
-	tn_list_push_back(&r->qp->requests, &r->qp_link);
+	dp_qp_enter(r->qp, r);
 	dp_heap_set(c->deadlines, r, r->deadline_ns);
 	r->qp->outstanding++;
 	r->batch = b;
@@ -50,7 +50,7 @@ void dp_accept_note(struct dp_completion *c, struct dp_request *r)
 {
 	dp_request_move(&c->pools->states, r, DP_REQUEST_QUEUED);
 	use(c, r, 1);
-	tn_list_push_back(&r->qp->requests, &r->qp_link);
+	dp_qp_enter(r->qp, r);
 	dp_heap_set(c->deadlines, r, r->deadline_ns);
 }
 
@@ -146,13 +146,14 @@ void dp_retire(struct dp_completion *c, struct dp_request *r, const struct dp_te
 	dp_cq_post(c, r->qp, &cqe, ring_by(r, t, latency_ns, now_ns));
 	leave_batch(c, r, t->outcome == TN_OUTCOME_COMPLETED);
 	if (t->busy) {
+		dp_qp_renounce(r);
 		dp_request_move(&c->pools->states, r, DP_REQUEST_ZOMBIE);
 		return;
 	}
 	dp_cq_unreserve(r->qp, 1);
 	use(c, r, -1);
 	tn_list_unlink(&r->owner_link);
-	tn_list_unlink(&r->qp_link);
+	dp_qp_leave(r);
 	dp_request_free(c->pools, r);
 }
 
@@ -168,7 +169,7 @@ void dp_release(struct dp_completion *c, struct dp_request *r)
 	dp_cq_post(c, r->qp, &cqe, 0);
 	use(c, r, -1);
 	tn_list_unlink(&r->owner_link);
-	tn_list_unlink(&r->qp_link);
+	dp_qp_leave(r);
 	dp_request_free(c->pools, r);
 }
 
@@ -189,7 +190,7 @@ void dp_retire_note(struct dp_completion *c, struct dp_request *r, const struct 
 		r->batch = NULL;
 	}
 	tn_list_unlink(&r->owner_link);
-	tn_list_unlink(&r->qp_link);
+	dp_qp_leave(r);
 	if (sent) {
 		r->qp = NULL;
 		dp_request_move(&c->pools->states, r, DP_REQUEST_ZOMBIE);

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Building a queue pair's private half, and its table of open batches. new/free: control thread; the rest: worker. */
+ * Building a queue pair's private half, and its tables of open batches and of tokens. new/free: control thread; the rest: worker. */
 #include "dataplane/ingress/qp.h"
 
 #include <stdlib.h>
 
 #include "common/bits.h"
 #include "common/rand.h"
+
+static struct tn_list *buckets_new(uint32_t cnt)
+{
+	struct tn_list *b = calloc(cnt, sizeof *b);
+	for (uint32_t i = 0; b && i < cnt; i++)
+		tn_list_init(&b[i]);
+	return b;
+}
 
 struct dp_qp *dp_qp_new(const struct dp_qp_cfg *cfg)
 {
@@ -15,9 +23,11 @@ struct dp_qp *dp_qp_new(const struct dp_qp_cfg *cfg)
 		return NULL;
 	struct dp_qp *qp = calloc(1, sizeof *qp);
 	uint32_t buckets = (uint32_t)tn_pow2_ceil(TN_MIN(lay.sq_entries, 256u));
-	struct tn_list *batches = calloc(buckets, sizeof *batches);
-	if (!qp || !batches || tn_rand_os(&qp->batch_seed, sizeof qp->batch_seed) != TN_OK) {
-		free(batches);
+	uint32_t tokens = (uint32_t)tn_pow2_ceil(lay.sq_entries);
+	struct tn_list *by_batch = buckets_new(buckets), *by_token = buckets_new(tokens);
+	if (!qp || !by_batch || !by_token || tn_rand_os(&qp->seed, sizeof qp->seed) != TN_OK) {
+		free(by_token);
+		free(by_batch);
 		free(qp);
 		return NULL;
 	}
@@ -36,10 +46,10 @@ struct dp_qp *dp_qp_new(const struct dp_qp_cfg *cfg)
 	tn_list_init(&qp->hot_link);
 	tn_list_init(&qp->dirty_link);
 	tn_list_init(&qp->requests);
-	qp->batches = batches;
+	qp->batches = by_batch;
 	qp->batch_mask = buckets - 1;
-	for (uint32_t i = 0; i < buckets; i++)
-		tn_list_init(&batches[i]);
+	qp->tokens = by_token;
+	qp->token_mask = tokens - 1;
 	qp->bell.fd = -1;
 	return qp;
 }
@@ -48,14 +58,40 @@ void dp_qp_free(struct dp_qp *qp)
 {
 	if (!qp)
 		return;
+	free(qp->tokens);
 	free(qp->batches);
 	free(qp);
 }
 
+static uint32_t hash(const struct dp_qp *qp, uint64_t key)
+{
+	return (uint32_t)((key ^ qp->seed) * UINT64_C(0x9e3779b97f4a7c15) >> 40);
+}
+
 static struct tn_list *bucket(const struct dp_qp *qp, uint32_t number)
 {
-	uint64_t h = (number ^ qp->batch_seed) * UINT64_C(0x9e3779b97f4a7c15);
-	return &qp->batches[(h >> 40) & qp->batch_mask];
+	return &qp->batches[hash(qp, number) & qp->batch_mask];
+}
+
+static struct tn_list *token_bucket(const struct dp_qp *qp, uint64_t token)
+{
+	return &qp->tokens[hash(qp, token) & qp->token_mask];
+}
+
+void dp_qp_enter(struct dp_qp *qp, struct dp_request *r)
+{
+	tn_list_push_back(&qp->requests, &r->qp_link);
+	tn_list_push_back(token_bucket(qp, r->sqe.token), &r->token_link);
+}
+
+struct dp_request *dp_qp_request(const struct dp_qp *qp, uint64_t token)
+{
+	tn_list_foreach(node, token_bucket(qp, token)) {
+		struct dp_request *r = tn_list_entry(node, struct dp_request, token_link);
+		if (r->sqe.token == token)
+			return r;
+	}
+	return NULL;
 }
 
 struct dp_batch *dp_qp_batch(const struct dp_qp *qp, uint32_t number)

@@ -28,7 +28,9 @@ struct dp_qp {
 	uint32_t note_cnt;         /* NOTIFY with payload outstanding */
 	struct tn_list *batches;   /* open batches, hashed by number */
 	uint32_t batch_mask, batch_cnt;
-	uint64_t batch_seed;       /* an application cannot aim at one bucket */
+	struct tn_list *tokens;    /* outstanding and not terminal, hashed by token */
+	uint32_t token_mask;
+	uint64_t seed;             /* of both hashes: an application cannot aim at one bucket */
 	bool blocked;              /* its last drain took nothing although entries wait: no room for them yet */
 	bool cold;                 /* its doorbell is armed, nobody looks */
 	bool broken;               /* its ring broke the rules: never looked at again */
@@ -36,6 +38,18 @@ struct dp_qp {
 	bool closing;              /* QP_DEL or CLIENT_DEL: nothing is drained any more */
 	struct dp_qp_cfg cfg;
 };
+
+/* Outstanding from now on, until it leaves. A terminal request can no longer be found by its token (renounce) although
+ * it may still be outstanding. */
+void dp_qp_enter(struct dp_qp *qp, struct dp_request *r);
+TN_INLINE void dp_qp_renounce(struct dp_request *r) { tn_list_unlink(&r->token_link); }
+TN_INLINE void dp_qp_leave(struct dp_request *r)
+{
+	tn_list_unlink(&r->token_link);
+	tn_list_unlink(&r->qp_link);
+}
+/* The oldest one with this token that is not terminal, or NULL. */
+struct dp_request *dp_qp_request(const struct dp_qp *qp, uint64_t token);
 
 /* The open batch of this number; NULL when there is none. */
 struct dp_batch *dp_qp_batch(const struct dp_qp *qp, uint32_t number);

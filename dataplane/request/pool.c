@@ -95,6 +95,7 @@ struct dp_request *dp_request_new(struct dp_pools *p, uint32_t client)
 		return NULL;
 	memset(r, 0, sizeof *r);
 	tn_list_init(&r->qp_link);
+	tn_list_init(&r->token_link);
 	tn_list_init(&r->owner_link);
 	r->timer_slot = DP_HEAP_NONE;
 	r->client = (uint16_t)client;
@@ -141,7 +142,7 @@ uint8_t *dp_note_new(struct dp_pools *p, const struct dp_request *r) { return sh
 void dp_request_free(struct dp_pools *p, struct dp_request *r)
 {
 	tn_assert_debug(r->timer_slot == DP_HEAP_NONE);
-	tn_assert_debug(!tn_list_linked(&r->owner_link) && !tn_list_linked(&r->qp_link));
+	tn_assert_debug(!tn_list_linked(&r->owner_link) && !tn_list_linked(&r->qp_link) && !tn_list_linked(&r->token_link));
 	if (r->note)
 		shared_give(&p->notes, r->note, r->client);
 	dp_request_move(&p->states, r, DP_REQUEST_FREE);

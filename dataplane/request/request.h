@@ -45,6 +45,7 @@ struct dp_batch { /* open batch number of one queue pair */
 
 struct dp_request {
 	struct tn_list qp_link;    /* all outstanding of its queue pair */
+	struct tn_list token_link; /* those that a CANCEL may name, by token */
 	struct tn_list owner_link;
 	struct dp_qp *qp;
 	struct dp_owner *owner;    /* NULL for NOTIFY while it waits for its batch */

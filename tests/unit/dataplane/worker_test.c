@@ -7,6 +7,8 @@ static uint64_t cell(const struct rig *g, uint32_t i) { return tn_load_relaxed64
 #define COUNT(g, at) (TENT_METRICS ? cell(g, (at).cell) : 0)
 #define IF_METRICS(n) (TENT_METRICS ? (n) : 0)
 
+#define MANY 16u
+
 static void test_write_then_read(void)
 {
 	struct rig g;
@@ -143,6 +145,12 @@ static void test_cancel_merged(void)
 	CU_ASSERT_EQUAL(c.status, TN_CANCELED);
 	CU_ASSERT_EQUAL(c.flags, SHR_CQE_MEMORY_BUSY);
 	CU_ASSERT_FALSE(rig_poll(&g, &c));
+	/* It still holds memory, but its token names whoever has it now. */
+	struct shr_sqe_shm again[2] = { rig_sqe(SHR_OP_WRITE, 1, 3000000, 3000000, 100), s[2] };
+	rig_submit_on(&g.q, again, 2);
+	rig_steps(&g, 1);
+	CU_ASSERT_TRUE_FATAL(rig_poll(&g, &c));
+	CU_ASSERT(c.token == 1 && c.kind == SHR_CQE_TERMINAL && c.status == TN_CANCELED && c.flags == 0);
 	rig_steps(&g, 20);
 	bool released = false, completed = false;
 	while (rig_poll(&g, &c)) {
@@ -150,6 +158,30 @@ static void test_cancel_merged(void)
 		completed |= c.kind == SHR_CQE_TERMINAL && c.token == 2 && c.status == TN_OK;
 	}
 	CU_ASSERT_TRUE(released && completed);
+	rig_close(&g);
+}
+
+/* Each finds its victim among many, in whatever order they come, and once only. */
+static void test_cancel_many(void)
+{
+	struct rig g;
+	rig_open(&g, NULL, 0, NULL);
+	struct shr_sqe_shm s[2 * MANY];
+	for (uint32_t i = 0; i < MANY; i++) {
+		s[i] = rig_sqe(SHR_OP_WRITE, i * 64, i * 8192, i * 8192, 4096);
+		s[MANY + i] = (struct shr_sqe_shm){ .opcode = SHR_OP_CANCEL, .token = i / 2 * 7 % MANY * 64 }; /* each twice */
+	}
+	rig_submit_on(&g.q, s, 2 * MANY);
+	rig_steps(&g, 1);
+	struct shr_cqe_shm c;
+	for (uint32_t i = 0; i < MANY / 2; i++) {
+		CU_ASSERT_TRUE_FATAL(rig_poll(&g, &c));
+		CU_ASSERT(c.token == i * 7 % MANY * 64 && c.status == TN_CANCELED && c.flags == 0);
+	}
+	rig_steps(&g, 20);
+	for (uint32_t i = 0; i < MANY / 2; i++)
+		CU_ASSERT(rig_poll(&g, &c) && c.status == TN_OK);
+	CU_ASSERT_FALSE(rig_poll(&g, &c));
 	rig_close(&g);
 }
 
@@ -408,6 +440,7 @@ TN_TEST_MAIN("worker",
 	{ "the merge key keeps apart what differs", test_merge_key },
 	{ "cancel a running copy", test_cancel_running },
 	{ "cancel one of a merged owner", test_cancel_merged },
+	{ "cancel half of many", test_cancel_many },
 	{ "deadlines", test_deadline },
 	{ "a small request passes a large one", test_small_passes_large },
 	{ "untaken completions push back", test_back_pressure },
