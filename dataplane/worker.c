@@ -234,10 +234,9 @@ static void *thread_main(void *arg)
 
 /* ---- life ---- */
 
-static tn_status make_admission(struct dp_worker *w)
+static struct dp_admission_cfg admission_cfg(const struct dp_worker *w, const struct tn_config *c)
 {
-	const struct tn_config *c = w->config;
-	struct dp_admission_cfg cfg = {
+	return (struct dp_admission_cfg){
 		.targets = w->view.peer_cap + 1,
 		.quantum_bytes = tn_config_u64(c, TN_CFG_ADMISSION_QUANTUM_BYTES),
 		.window_owners = (uint32_t)tn_config_u64(c, TN_CFG_ADMISSION_WINDOW_OWNERS),
@@ -246,6 +245,11 @@ static tn_status make_admission(struct dp_worker *w)
 		.peer_window_bytes = tn_config_u64(c, TN_CFG_ADMISSION_PEER_WINDOW_BYTES),
 		.stall_ns = tn_config_ns(c, TN_CFG_ADMISSION_STALL_MS),
 	};
+}
+
+static tn_status make_admission(struct dp_worker *w)
+{
+	struct dp_admission_cfg cfg = admission_cfg(w, w->config);
 	return dp_admission_init(&w->admission, &cfg, &w->stats.m, &w->stats.tally);
 }
 
@@ -311,7 +315,8 @@ void dp_worker_tune(struct dp_worker *w, const struct tn_config *cfg)
 		.backoff_base_ns = tn_config_ns(cfg, TN_CFG_RETRY_BASE_DELAY_MS),
 		.backoff_max_ns = tn_config_ns(cfg, TN_CFG_RETRY_MAX_DELAY_MS),
 	};
-	dp_admission_tune(&w->admission, tn_config_ns(cfg, TN_CFG_ADMISSION_STALL_MS));
+	struct dp_admission_cfg admission = admission_cfg(w, cfg);
+	dp_admission_tune(&w->admission, &admission);
 	dp_stats_tune(&w->stats, cfg);
 }
 

@@ -28,6 +28,14 @@ struct dp_target {
 /* Why its flows stand in no round, and what ends that: a release, or a transport that may have room again. */
 enum hold { HOLD_NOT, HOLD_WINDOW, HOLD_ROOM };
 
+/* The own host has no peer behind it: only the worker's window bounds it. */
+static void set_limits(struct dp_admission *a, struct dp_target *t)
+{
+	bool peer = t != a->targets;
+	t->window.owners_max = peer ? a->cfg.peer_window_owners : a->cfg.window_owners;
+	t->window.bytes_max = peer ? a->cfg.peer_window_bytes : a->cfg.window_bytes;
+}
+
 static struct dp_target *target_of(struct dp_admission *a, const struct dp_owner *o)
 {
 	uint32_t i = o->peer_index == UINT32_MAX ? 0 : o->peer_index + 1;
@@ -40,15 +48,19 @@ static struct dp_target *target_of(struct dp_admission *a, const struct dp_owner
 		tn_list_init(&t->flows[p].owners);
 		t->flows[p].target = t;
 	}
-	/* The own host has no peer behind it: only the worker's window bounds it. */
-	if (i == 0)
-		dp_window_init(&t->window, a->cfg.window_owners, a->cfg.window_bytes);
-	else
-		dp_window_init(&t->window, a->cfg.peer_window_owners, a->cfg.peer_window_bytes);
+	set_limits(a, t);
 	tn_list_init(&t->room_link);
 	tn_list_init(&t->moving_link);
 	t->ready = true;
 	return t;
+}
+
+static void set_window(struct dp_admission *a)
+{
+	a->window.owners_max = a->cfg.window_owners;
+	a->window.bytes_max = a->cfg.window_bytes;
+	for (unsigned kind = 0; kind < TN_WINDOW_CNT; kind++)
+		tn_gauge_set(a->m, TN_G1(DISPATCH_WINDOW_OWNERS, kind), a->cfg.window_owners);
 }
 
 tn_status dp_admission_init(struct dp_admission *a, const struct dp_admission_cfg *cfg, const struct tn_metrics *m,
@@ -58,20 +70,15 @@ tn_status dp_admission_init(struct dp_admission *a, const struct dp_admission_cf
 	if (!targets)
 		return TN_NO_MEMORY;
 	*a = (struct dp_admission){ .cfg = *cfg, .targets = targets, .m = m, .tally = tally };
-	dp_window_init(&a->window, cfg->window_owners, cfg->window_bytes);
+	set_window(a);
 	for (unsigned p = 0; p < TN_PRIORITY_CNT; p++)
 		dp_drr_init(&a->rounds[p], cfg->quantum_bytes);
 	for (unsigned kind = 0; kind < TN_TRANSPORT_CNT; kind++)
 		tn_list_init(&a->rooms[kind]);
 	tn_list_init(&a->moving);
 	dp_window_init(&a->stalled, UINT32_MAX, UINT64_MAX);
-	tn_gauge_set(m, TN_G1(DISPATCH_WINDOW_OWNERS, TN_WINDOW_CONFIGURED), cfg->window_owners);
-	tn_gauge_set(m, TN_G1(DISPATCH_WINDOW_OWNERS, TN_WINDOW_EFFECTIVE), cfg->window_owners);
-	tn_gauge_set(m, TN_G1(DISPATCH_WINDOW_OWNERS, TN_WINDOW_CEILING), cfg->window_owners);
 	return TN_OK;
 }
-
-void dp_admission_tune(struct dp_admission *a, uint64_t stall_ns) { a->cfg.stall_ns = stall_ns; }
 
 void dp_admission_destroy(struct dp_admission *a)
 {
@@ -120,6 +127,27 @@ static void try_room(struct dp_admission *a, unsigned kind)
 		a->room_cnt--;
 		if (unhold(a, tn_list_entry(node, struct dp_target, room_link)))
 			return;
+	}
+}
+
+void dp_admission_tune(struct dp_admission *a, const struct dp_admission_cfg *cfg)
+{
+	uint32_t before = a->cfg.window_owners, targets = a->cfg.targets;
+	uint64_t quantum = a->cfg.quantum_bytes;
+	a->cfg = *cfg;
+	a->cfg.targets = targets;
+	a->cfg.quantum_bytes = quantum;
+	if (cfg->window_owners != before)
+		tn_counter_add(a->m, TN_C1(DISPATCH_WINDOW_CHANGES_TOTAL, cfg->window_owners > before ? TN_WINDOW_MOVE_UP :
+												       TN_WINDOW_MOVE_DOWN), 1);
+	set_window(a);
+	for (uint32_t i = 0; i < targets; i++) {
+		struct dp_target *t = &a->targets[i];
+		if (!t->ready)
+			continue;
+		set_limits(a, t);
+		if (t->held == HOLD_WINDOW)
+			(void)unhold(a, t);
 	}
 }
 

@@ -44,8 +44,9 @@ struct dp_admission {
 
 tn_status dp_admission_init(struct dp_admission *a, const struct dp_admission_cfg *cfg, const struct tn_metrics *m,
 			    struct dp_tally *tally);
-/* The hot value of the configuration. */
-void dp_admission_tune(struct dp_admission *a, uint64_t stall_ns);
+/* Other windows and another stall_ns from now on (targets and quantum stay). A window that got smaller lets nothing new
+ * go until what is out fits. Walks over all targets: for reloads only. */
+void dp_admission_tune(struct dp_admission *a, const struct dp_admission_cfg *cfg);
 void dp_admission_destroy(struct dp_admission *a); /* accepts a zeroed object */
 
 /* Enter the queue (state is the caller's): at its end, or at its front when the owner was there before. */

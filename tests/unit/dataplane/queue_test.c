@@ -390,7 +390,9 @@ static void test_stall_time(void)
 	dp_admission_moved(&adm, 3, t0 + STALL_NS - 1);
 	dp_admission_resume(&adm, t0 + STALL_NS);
 	CU_ASSERT_EQUAL(adm.stalled.owners, 0);
-	dp_admission_tune(&adm, STALL_NS / 2);
+	struct dp_admission_cfg cfg = adm.cfg;
+	cfg.stall_ns = STALL_NS / 2;
+	dp_admission_tune(&adm, &cfg);
 	dp_admission_resume(&adm, t0 + STALL_NS * 3 / 2);
 	CU_ASSERT_EQUAL(adm.stalled.bytes, 20);
 	CU_ASSERT_EQUAL(adm.window.bytes, 10); /* this host never stalls */
@@ -403,6 +405,43 @@ static void test_stall_time(void)
 	CU_ASSERT_EQUAL(adm.window.bytes, 1 << 20);
 	dp_admission_release(&adm, waits);
 	free(here), free(there), free(waits);
+	dp_admission_destroy(&adm);
+}
+
+/* Larger windows let go at once who waited for them, smaller ones nobody until what is out fits. */
+static void test_tune(void)
+{
+	setup(10, 1 << 20, 1, 1 << 20);
+	struct dp_owner *o[4], *got;
+	for (uint32_t i = 0; i < 4; i++)
+		o[i] = push(1, 1, 10, 1);
+	CU_ASSERT_EQUAL(go(1, &got), 1);
+	CU_ASSERT_PTR_NULL(dp_admission_next(&adm, 1));
+	struct dp_admission_cfg cfg = adm.cfg;
+	cfg.peer_window_owners = 3;
+	cfg.window_owners = 2;
+	dp_admission_tune(&adm, &cfg);
+	CU_ASSERT_EQUAL(go(1, &got), 1);
+	CU_ASSERT_PTR_NULL(dp_admission_next(&adm, 1)); /* the worker's */
+	cfg.window_owners = 20;
+	dp_admission_tune(&adm, &cfg);
+	CU_ASSERT_EQUAL(go(1, &got), 1);
+	CU_ASSERT_PTR_NULL(dp_admission_next(&adm, 1)); /* the peer's */
+	cfg.peer_window_owners = 1;
+	dp_admission_tune(&adm, &cfg);
+	for (uint32_t i = 0; i < 3; i++) {
+		CU_ASSERT_PTR_NULL(dp_admission_next(&adm, 1));
+		dp_admission_release(&adm, o[i]);
+	}
+	CU_ASSERT_EQUAL(go(1, &got), 1);
+	dp_admission_release(&adm, o[3]);
+#if TENT_METRICS
+	CU_ASSERT_EQUAL(tn_load_relaxed64(&cells[TN_G1(DISPATCH_WINDOW_OWNERS, TN_WINDOW_EFFECTIVE).cell]), 20);
+	CU_ASSERT_EQUAL(tn_load_relaxed64(&cells[TN_C1(DISPATCH_WINDOW_CHANGES_TOTAL, TN_WINDOW_MOVE_UP).cell]), 1);
+	CU_ASSERT_EQUAL(tn_load_relaxed64(&cells[TN_C1(DISPATCH_WINDOW_CHANGES_TOTAL, TN_WINDOW_MOVE_DOWN).cell]), 1);
+#endif
+	for (uint32_t i = 0; i < 4; i++)
+		free(o[i]);
 	dp_admission_destroy(&adm);
 }
 
@@ -456,5 +495,6 @@ TN_TEST_MAIN("queue",
 	{ "targets that wait for room ask one by one", test_room },
 	{ "four dead peers with full windows leave a fifth 95 %", test_dead_peers },
 	{ "silence is measured from the last answer", test_stall_time },
+	{ "windows change while they are used", test_tune },
 	{ "windows are sums over owners, whatever happens", test_window_sums },
 )
