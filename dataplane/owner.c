@@ -48,7 +48,7 @@ static void count_attempt_end(struct dp_worker *w, struct dp_attempt *a, const s
 	} else {
 		const struct tn_metrics m = w->stats.m;
 		w->stats.tally.attempts_inflight[a->kind][a->op]--;
-		w->stats.tally.dirty = w->stats.tally.attempts_moved = true;
+		dp_tally_attempt_moved(&w->stats.tally, a->kind, a->op);
 		tn_counter_add(&m, TN_C3(TRANSPORT_ATTEMPT_OUTCOMES_TOTAL, a->kind, a->op, outcome), 1);
 		if (outcome == TN_OUTCOME_FAILED)
 			tn_counter_add(&m, TN_C2(TRANSPORT_ATTEMPT_FAILURES_TOTAL, a->kind, a->op), 1);

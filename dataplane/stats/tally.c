@@ -47,15 +47,14 @@ void dp_tally_flush_wait(struct dp_tally *t)
 static void flush_attempts(struct dp_tally *t)
 {
 	dp_tally_flush_attempt(t);
-	for (unsigned kind = 0; t->attempts_moved && kind < TN_TRANSPORT_CNT; kind++) {
-		for (unsigned op = 0; op < TN_OP_CNT; op++) {
-			if (t->attempts[kind][op])
-				tn_counter_add(t->m, TN_C2(TRANSPORT_ATTEMPTS_TOTAL, kind, op), t->attempts[kind][op]);
-			t->attempts[kind][op] = 0;
-			tn_gauge_set(t->m, TN_G2(INFLIGHT_ATTEMPTS, kind, op), t->attempts_inflight[kind][op]);
-		}
+	TN_STATIC_ASSERT(TN_TRANSPORT_CNT * TN_OP_CNT <= 32, "bits of attempts_moved");
+	for (uint32_t left = t->attempts_moved; left != 0; left &= left - 1) {
+		unsigned kind = (unsigned)__builtin_ctz(left) / TN_OP_CNT, op = (unsigned)__builtin_ctz(left) % TN_OP_CNT;
+		tn_counter_add(t->m, TN_C2(TRANSPORT_ATTEMPTS_TOTAL, kind, op), t->attempts[kind][op]);
+		t->attempts[kind][op] = 0;
+		tn_gauge_set(t->m, TN_G2(INFLIGHT_ATTEMPTS, kind, op), t->attempts_inflight[kind][op]);
 	}
-	t->attempts_moved = false;
+	t->attempts_moved = 0;
 }
 
 void dp_tally_flush(struct dp_tally *t)

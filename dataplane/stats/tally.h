@@ -33,7 +33,7 @@ struct dp_tally {
 	uint32_t inflight[TN_OP_CNT], attempts_inflight[TN_TRANSPORT_CNT][TN_OP_CNT];
 	uint32_t queued, outstanding_owners;
 	uint64_t outstanding_bytes;
-	bool attempts_moved;
+	uint32_t attempts_moved; /* bit kind * TN_OP_CNT + op: that count or level did */
 };
 
 void dp_tally_init(struct dp_tally *t, const struct tn_metrics *m);
@@ -65,11 +65,18 @@ TN_INLINE void dp_tally_done(struct dp_tally *t, const struct dp_tally_done *d)
 	t->dirty = true;
 }
 
+/* attempts or attempts_inflight of [kind][op] changed. */
+TN_INLINE void dp_tally_attempt_moved(struct dp_tally *t, unsigned kind, unsigned op)
+{
+	t->attempts_moved |= 1u << (kind * TN_OP_CNT + op);
+	t->dirty = true;
+}
+
 TN_INLINE void dp_tally_attempt_start(struct dp_tally *t, unsigned kind, unsigned op)
 {
 	t->attempts[kind][op]++;
 	t->attempts_inflight[kind][op]++;
-	t->dirty = t->attempts_moved = true;
+	dp_tally_attempt_moved(t, kind, op);
 }
 
 TN_INLINE void dp_tally_attempt_done(struct dp_tally *t, unsigned kind, unsigned op, uint64_t took_ns)
@@ -80,7 +87,7 @@ TN_INLINE void dp_tally_attempt_done(struct dp_tally *t, unsigned kind, unsigned
 		t->attempt = (struct dp_tally_attempt){ took_ns, op, kind };
 	}
 	t->attempt_cnt++;
-	t->dirty = t->attempts_moved = true;
+	dp_tally_attempt_moved(t, kind, op);
 }
 
 /* Owners in the admission queue and in the windows. */
