@@ -18,8 +18,7 @@
 	X(ZOMBIE, FREE, "released: nothing touches the memory any more")
 #define DP_OWNER_MOVES(X) \
 	X(FREE, QUEUED, "admitted") \
-	X(QUEUED, DISPATCHED, "window taken, a transport accepted the attempt") \
-	X(QUEUED, WAITING, "no transport can serve it now, or the attempt failed at submit") \
+	X(QUEUED, DISPATCHED, "window taken; a transport accepted the attempt, or none did and what follows is decided") \
 	X(QUEUED, FREE, "deadline drop, cancel, or a failure that ends it before dispatch") \
 	X(DISPATCHED, WAITING, "the attempt failed and another may follow (back-off, refresh)") \
 	X(DISPATCHED, DISPATCHED, "failed over: the next candidate accepted at once") \
