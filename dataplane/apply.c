@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 #include "common/assert.h"
+#include "common/clock.h"
 #include "common/hook.h"
 #include "dataplane/worker_state.h"
 
 #define COMMAND_BUDGET 16u
+#define SERVE_OUT_NS TN_NS_PER_S /* for the operations of peers that are under way when we stop */
 
 static struct dp_qp *qp_by_id(const struct dp_worker *w, uint64_t id)
 {
@@ -181,7 +183,7 @@ static void remote_close(struct dp_worker *w, tn_handle h)
 static tn_status lane_adopt(struct dp_worker *w, const struct dp_cmd *cmd)
 {
 	FIRST_WITH(w, lane_adopt, t);
-	if (t && !w->stopping) {
+	if (t) { /* also when it stops: the transport answers so */
 		t->ops->lane_adopt(t, cmd->fd, cmd->ptr);
 		return TN_OK;
 	}
@@ -198,9 +200,22 @@ static tn_status datagram(struct dp_worker *w, const struct dp_cmd *cmd)
 	return s;
 }
 
+/* True when nothing that peers asked for is under way any more, or was given time enough. */
+static bool served_out(struct dp_worker *w)
+{
+	bool all = true;
+	for (uint32_t i = 0; i < w->transport_cnt; i++)
+		if (w->transports[i]->ops->drain)
+			all &= w->transports[i]->ops->drain(w->transports[i]);
+	return all || w->now_ns >= w->serve_until_ns;
+}
+
 static void stop(struct dp_worker *w)
 {
+	if (!w->stopping)
+		w->serve_until_ns = w->now_ns + SERVE_OUT_NS;
 	w->stopping = w->ingress.draining = true;
+	(void)served_out(w); /* from here on they refuse */
 	tn_list_foreach(node, &w->qps)
 		dp_flow_cancel_qp(w, tn_list_entry(node, struct dp_qp, link), 0, 0);
 }
@@ -342,7 +357,7 @@ static bool complete(struct dp_worker *w, struct dp_quiesce *q)
 		return true;
 	case DP_CMD_REMOTE_SET: return q->refs == 0;
 	case DP_CMD_FENCE: return fenced(w, c);
-	case DP_CMD_STOP: return all_quiet(w);
+	case DP_CMD_STOP: return all_quiet(w) && served_out(w);
 	default: return true;
 	}
 }

@@ -31,7 +31,8 @@ enum dp_cmd_kind {
 	DP_CMD_DATAGRAM,     /* peer index in num2 + ptr: malloc'ed bytes, len: send on the protected control lane */
 	DP_CMD_TUNE,         /* ptr: const struct tn_config, borrowed until the next one is acknowledged; num: its
 	                        generation. The worker re-reads the hot values; ack = the one before is unused */
-	DP_CMD_STOP          /* drain: refuse new work, cancel the rest, ack, leave the loop */
+	DP_CMD_STOP          /* drain: refuse new work, cancel the rest, let operations of peers that are under way end (a second
+	                        at most), ack, leave the loop */
 };
 
 struct dp_cmd { /* 64 bytes */

@@ -49,6 +49,9 @@ struct dp_transport_ops {
 	bool (*segment_busy)(const struct dp_transport *t, tn_handle segment);  /* incoming operations still touch it */
 	void (*segment_revoke)(struct dp_transport *t, tn_handle segment);      /* start refusing; running ones drain */
 	void (*lane_adopt)(struct dp_transport *t, int fd, struct dp_hello *hello);
+	/* This data plane stops: what peers ask from now on is refused, and they are told so. False while something that they
+	 * asked before is under way; asked each loop until true, or until the worker's patience ends. */
+	bool (*drain)(struct dp_transport *t);
 	bool (*fence)(struct dp_transport *t, uint32_t peer_index, const struct tn_id128 *keep_session);
 	/* Notifications and control datagrams on the protected control lane. */
 	tn_status (*note_send)(struct dp_transport *t, struct dp_request *r, const struct dp_remote *remote, uint64_t seq);

@@ -40,7 +40,7 @@ static uint8_t *target(struct dp_lane *l, const struct dp_frame_req *q, uint32_t
                        uint16_t *status_out)
 {
 	const struct dp_segment *seg = NULL;
-	if (!l->stream->base.up) {
+	if (l->stream->draining) {
 		*status_out = DP_FRAME_ST_SHUTDOWN;
 		return NULL;
 	}
@@ -127,6 +127,8 @@ static void begin_note(struct dp_lane *l)
 static uint16_t deliver_note(struct dp_lane *l, uint32_t slot)
 {
 	const struct dp_segment *seg = NULL;
+	if (l->stream->draining)
+		return DP_FRAME_ST_SHUTDOWN;
 	if (l->rx_note == NULL)
 		return DP_FRAME_ST_INTERNAL;
 	if (dp_worker_registration(l->stream->base.worker, l->rx_req.registration, &seg) == NULL)

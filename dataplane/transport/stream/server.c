@@ -122,7 +122,7 @@ static void refuse(struct dp_stream *s, int fd, const struct dp_hello *h, uint16
 /* Status of the answer; when accepted the lane is under way. */
 static uint16_t accept_lane(struct dp_stream *s, int fd, const struct dp_hello *h)
 {
-	if (!s->base.up)
+	if (s->draining)
 		return DP_HELLO_DRAINING;
 	dp_stream_fence(&s->base, h->peer_index, &h->sender_session);
 	struct dp_sender *src = sender_find(s, &h->sender_session, h->worker);
@@ -193,6 +193,27 @@ void dp_server_closed(struct dp_lane *l, tn_status status, enum dp_frame_error e
 	if (tn_list_empty(&src->lanes))
 		sender_put(l->stream, src);
 	dp_stream_lane_put(l);
+}
+
+/* ---- the end of service ---- */
+
+/* A request is half in, or an answer is not out. A notice that waits for its verdict is nobody's memory. */
+static bool under_way(const struct dp_lane *l)
+{
+	bool answering = l->tx != l->tail && l->side->tx_ready(&l->ops[l->tx & (DP_LANE_OPS - 1)]);
+	return l->rx_left > 0 || l->rx_have > 0 || l->pre_left > 0 || answering;
+}
+
+bool dp_stream_drain(struct dp_transport *t)
+{
+	struct dp_stream *s = stream_of(t);
+	s->draining = true;
+	tn_list_foreach(node, &s->live) {
+		const struct dp_lane *l = tn_list_entry(node, struct dp_lane, live_link);
+		if (l->sender != NULL && under_way(l))
+			return false;
+	}
+	return true;
 }
 
 /* ---- withdrawn segments ---- */
@@ -292,10 +313,7 @@ uint64_t dp_server_sweep(struct dp_lane *l, uint64_t now_ns)
 		if (!dp_lane_open(l))
 			return UINT64_MAX;
 	}
-	/* half a frame in, an answer not out; an idle lane, and one that waits for a verdict, may stay for ever */
-	bool answering = l->tx != l->tail && l->side->tx_ready(dp_lane_op_at(l, l->tx));
-	bool working = l->rx_left > 0 || l->rx_have > 0 || l->pre_left > 0 || answering;
-	if (!working)
+	if (!under_way(l)) /* an idle lane, and one that waits for a verdict, may stay for ever */
 		return l->revoke_ns;
 	if (now_ns < due)
 		return TN_MIN(due, l->revoke_ns);

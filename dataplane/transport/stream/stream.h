@@ -117,6 +117,7 @@ struct dp_stream {
 	struct tn_metrics *metrics;
 	unsigned kind; /* enum tn_stream */
 	struct tn_rand rand;
+	bool draining;     /* we serve nobody any more; our own lanes go on and report (base.up is the transport's own end) */
 	uint64_t timer_ns; /* nothing is due before */
 	uint64_t call_bytes; /* that a call moves, smoothed over the last few calls that moved any */
 	struct dp_path *paths;     /* path_cnt of them are set up: up to the highest peer that was told of */
@@ -223,6 +224,7 @@ uint64_t dp_note_sweep(struct dp_path *p, uint64_t now_ns);
 
 /* ---- server.c: lanes that peers opened; serve.c: what they ask ---- */
 void dp_stream_lane_adopt(struct dp_transport *t, int fd, struct dp_hello *hello);
+bool dp_stream_drain(struct dp_transport *t);
 bool dp_stream_fence(struct dp_transport *t, uint32_t peer_index, const struct tn_id128 *keep_session);
 bool dp_stream_segment_busy(const struct dp_transport *t, tn_handle segment);
 void dp_stream_segment_revoke(struct dp_transport *t, tn_handle segment);
@@ -238,7 +240,8 @@ void dp_serve_revoke(struct dp_lane *l);
 	.destroy = dp_stream_destroy, .reach = dp_stream_reach, .submit = dp_stream_submit,                            \
 	.progress = dp_stream_progress, .cancel = dp_stream_cancel, .next_timer_ns = dp_stream_next_timer_ns,          \
 	.busy = dp_stream_busy, .bulk = dp_stream_bulk, .peer_set = dp_stream_peer_set, .segment_busy = dp_stream_segment_busy,                \
-	.segment_revoke = dp_stream_segment_revoke, .lane_adopt = dp_stream_lane_adopt, .fence = dp_stream_fence,      \
+	.segment_revoke = dp_stream_segment_revoke, .lane_adopt = dp_stream_lane_adopt, .drain = dp_stream_drain,      \
+	.fence = dp_stream_fence,                                                                                      \
 	.note_send = dp_stream_note_send, .note_cancel = dp_stream_note_cancel,                                        \
 	.note_verdict = dp_stream_note_verdict, .datagram_send = dp_stream_datagram_send,                              \
 	.lane_cnt = dp_stream_lane_cnt, .path_info = dp_stream_path_info

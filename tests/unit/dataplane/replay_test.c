@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Retry, failover and the replay law through a whole worker with scripted transports; refresh of stale descriptors;
  * late cancels; fences. Every case ends with the contract's equations and empty pools. */
+#include <fcntl.h>
+
+#include "dataplane/transport/stream/hello.h"
 #include "tests/unit/dataplane/script.h"
 
 static uint64_t cell(const struct rig *g, uint32_t i) { return tn_load_relaxed64(&g->w->stats.m.cells[i]); }
@@ -353,6 +356,32 @@ static void test_fence_and_segment(void)
 	rig_close(&g);
 }
 
+/* A stop lets end what peers have under way, for a second at most; who connects meanwhile is told by the transport. */
+static void test_stop_serves_out(void)
+{
+	for (int patience_ends = 0; patience_ends < 2; patience_ends++) {
+		struct rig g;
+		rig_open(&g, NULL, 0, script_only_tcp);
+		script_tcp.serving = true;
+		CU_ASSERT_EQUAL(script_tcp.drains, 0);
+		uint64_t id = rig_post(&g, (struct dp_cmd){ .kind = DP_CMD_STOP, .fd = -1 });
+		rig_steps(&g, 1);
+		rig_advance(&g, 500 * RIG_MS);
+		CU_ASSERT_NOT_EQUAL(g.acked, id);
+		CU_ASSERT(script_tcp.drains > 0 && !g.w->stopped);
+		struct dp_cmd lane = { .kind = DP_CMD_LANE_ADOPT, .fd = open("/dev/null", O_RDWR | O_CLOEXEC),
+				       .ptr = calloc(1, sizeof(struct dp_hello)) };
+		CU_ASSERT_EQUAL(dp_worker_post(g.w, &lane), TN_OK);
+		rig_steps(&g, 1);
+		CU_ASSERT_EQUAL(script_tcp.lanes, 1);
+		script_tcp.serving = patience_ends;
+		rig_advance(&g, patience_ends ? 500 * RIG_MS : 0);
+		CU_ASSERT_EQUAL(g.acked, id);
+		CU_ASSERT_TRUE(g.w->stopped);
+		rig_close(&g);
+	}
+}
+
 static void test_lost_remote(void)
 {
 	struct rig g;
@@ -531,6 +560,7 @@ TN_TEST_MAIN("replay",
 	{ "a stale peer is refreshed", test_peer_refresh },
 	{ "memory busy, then released", test_late_cancel },
 	{ "fence and segment removal wait for the transport", test_fence_and_segment },
+	{ "a stop serves out", test_stop_serves_out },
 	{ "a lost segment fails with its reason", test_lost_remote },
 	{ "a full peer window holds only that peer", test_peer_window },
 	{ "a silent peer leaves the worker's window", test_stalled_peer },

@@ -31,7 +31,8 @@ struct script {
 	uint64_t note_seq;
 	tn_status note_status;          /* what note_send() returns */
 	bool seg_busy, fence_done;
-	uint32_t fences;
+	uint32_t fences, drains, lanes;
+	bool serving;                   /* operations of peers are under way: drain() says false */
 };
 
 static struct script script_rdma, script_tcp;
@@ -159,6 +160,17 @@ static bool script_fence(struct dp_transport *t, uint32_t p, const struct tn_id1
 	script_of(t)->fences++;
 	return script_of(t)->fence_done;
 }
+static bool script_drain(struct dp_transport *t)
+{
+	script_of(t)->drains++;
+	return !script_of(t)->serving;
+}
+static void script_lane_adopt(struct dp_transport *t, int fd, struct dp_hello *hello)
+{
+	script_of(t)->lanes++;
+	close(fd);
+	free(hello);
+}
 static tn_status script_note(struct dp_transport *t, struct dp_request *r, const struct dp_remote *remote, uint64_t seq)
 {
 	struct script *s = script_of(t);
@@ -174,7 +186,8 @@ static tn_status script_note(struct dp_transport *t, struct dp_request *r, const
 #define SCRIPT_OPS(k, fn) \
 	{ .kind = k, .create = fn, .destroy = script_destroy, .reach = script_reach, .submit = script_submit, \
 	  .progress = script_progress, .cancel = script_cancel, .next_timer_ns = script_next_timer, .busy = script_busy, \
-	  .peer_set = script_peer_set, .segment_busy = script_segment_busy, .fence = script_fence, .note_send = script_note }
+	  .peer_set = script_peer_set, .segment_busy = script_segment_busy, .fence = script_fence, .note_send = script_note, \
+	  .drain = script_drain, .lane_adopt = script_lane_adopt }
 static const struct dp_transport_ops script_rdma_ops = SCRIPT_OPS(TN_TRANSPORT_RDMA, script_create_rdma);
 static const struct dp_transport_ops script_tcp_ops = SCRIPT_OPS(TN_TRANSPORT_TCP, script_create_tcp);
 

@@ -389,11 +389,13 @@ static void test_draining_peer(void)
 {
 	begin(1000);
 	warm_up();
-	rig.b.t->up = false;
+	CU_ASSERT(rig.b.t->ops->drain(rig.b.t));
+	CU_ASSERT(rig.b.t->up); /* its own lanes go on */
 	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 1000), TN_PATH_DOWN);
 	rig_steps(5);
 	CU_ASSERT_EQUAL(path->open_cnt, 0); /* drained and closed */
-	rig.b.t->up = true;
+	CU_ASSERT_EQUAL(rig.a.lane_downs, 1);
+	tn_container_of(rig.b.t, struct dp_stream, base)->draining = false; /* its successor */
 	pass(TN_NS_PER_S);
 	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 1000), TN_OK);
 	end();

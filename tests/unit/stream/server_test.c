@@ -436,10 +436,40 @@ static void test_too_many(void)
 	int k = dial_as(1, 1, 99, &status);
 	CU_ASSERT_EQUAL(status, DP_HELLO_TOO_MANY);
 	CU_ASSERT(!mem_is_open(k, 1));
-	rig.b.t->up = false;
-	dial_as(1, 1, 99, &status);
+	end();
+}
+
+/* It stops: what is half in ends, whatever comes after it is told, and nothing else is waited for. */
+static void test_stop(void)
+{
+	uint16_t status;
+	begin();
+	int k = dial(0), c = dial(DP_HELLO_LANE_CONTROL);
+	ask(k, DP_FRAME_WRITE, 1, registration, 0, 1000);
+	mem_push(k, 0, junk(5), 400);
+	rig_steps(5);
+	CU_ASSERT_FALSE(rig.b.t->ops->drain(rig.b.t));
+	CU_ASSERT(rig.b.t->up);
+	mem_push(k, 0, junk(5), 600);
+	CU_ASSERT_EQUAL(answer(k, 1, 1000), DP_FRAME_ST_OK);
+	CU_ASSERT(far.base[999] == 5);
+	CU_ASSERT(rig.b.t->ops->drain(rig.b.t));
+	ask(k, DP_FRAME_WRITE, 2, registration, 0, 1000);
+	rig_steps(5);
+	CU_ASSERT_FALSE(rig.b.t->ops->drain(rig.b.t)); /* its payload is discarded before the answer */
+	mem_push(k, 0, junk(6), 1000);
+	CU_ASSERT_EQUAL(answer(k, 2, 1000), DP_FRAME_ST_SHUTDOWN);
+	ask(k, DP_FRAME_READ, 3, registration, 0, 1000);
+	CU_ASSERT_EQUAL(answer(k, 3, 1000), DP_FRAME_ST_SHUTDOWN);
+	ask(c, DP_FRAME_NOTE, 1, registration, 0, 5);
+	mem_push(c, 0, junk(7), 5);
+	CU_ASSERT_EQUAL(answer(c, 1, 5), DP_FRAME_ST_SHUTDOWN);
+	CU_ASSERT_EQUAL(rig.b.note_cnt, 0);
+	CU_ASSERT(far.base[0] == 5 && far.base[999] == 5);
+	CU_ASSERT(mem_is_open(k, 1) && mem_is_open(c, 1)); /* they close them */
+	dial_as(1, 1, 1, &status);
 	CU_ASSERT_EQUAL(status, DP_HELLO_DRAINING);
-	rig.b.t->up = true;
+	CU_ASSERT(rig.b.t->ops->drain(rig.b.t));
 	end();
 }
 
@@ -559,6 +589,7 @@ TN_TEST_MAIN("stream server and hostile peers",
 	{ "epochs", test_epochs },
 	{ "incarnations", test_incarnations },
 	{ "too many", test_too_many },
+	{ "a stop refuses, and waits for what is under way", test_stop },
 	{ "withdrawn while running", test_revoke_finishes },
 	{ "withdrawn, peer dawdles", test_revoke_grace },
 	{ "withdrawn, half an answer out", test_revoke_answers },
