@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Turns endings into fixed-size event records: what is logged, which spans are kept, and the rate limit per kind. No
- * record carries an address, an offset or a name. Worker thread; no system call. */
+ * Turns endings into fixed-size event records: what is logged, which spans are kept, and the rate limit per kind of log
+ * event. Spans that are kept are not limited: the keep ring is, and whoever reads it counts what it missed. No record carries an address, an offset or a name. Worker thread; no system call. */
 #include <string.h>
 
 #include "common/clock.h"
@@ -77,13 +77,9 @@ static enum tn_retention retention(const struct dp_stats *s, const struct shr_ev
 				  end->end_ns - end->start_ns, s->trace_slow_ns, sampled);
 }
 
-static void emit_span(struct dp_stats *s, struct shr_event_shm *e, enum tn_retention why)
+static void keep_span(struct dp_stats *s, struct shr_event_shm *e, enum tn_retention why)
 {
-	uint16_t suppressed;
-	if (!admit(s, e->kind, e->mono_ns, &suppressed))
-		return;
 	e->retention = (uint8_t)why;
-	e->suppressed = suppressed;
 	shr_event_write(&s->keep, e);
 }
 
@@ -111,7 +107,7 @@ void dp_stats_request_end(struct dp_stats *s, const struct dp_request *r, const 
 	if (why == TN_RETENTION_NONE && child_kept)
 		why = TN_RETENTION_LINKED_CHILD;
 	if (why != TN_RETENTION_NONE)
-		emit_span(s, &span, why);
+		keep_span(s, &span, why);
 }
 
 void dp_stats_request_stuck(struct dp_stats *s, const struct dp_request *r, uint8_t phase, uint8_t transport,
@@ -148,9 +144,10 @@ bool dp_stats_attempt_end(struct dp_stats *s, const struct dp_attempt *a, const 
 	if (why == TN_RETENTION_NONE)
 		return false;
 	e.kind = SHR_EVENT_SPAN_ATTEMPT;
+	e.suppressed = 0;
 	e.span_id = mix(a->attempt_id ^ s->trace_seed) | 1;
 	e.parent_span_id = root_span(first);
-	emit_span(s, &e, why);
+	keep_span(s, &e, why);
 	return true;
 }
 

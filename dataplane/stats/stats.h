@@ -10,7 +10,7 @@
 #include "dataplane/stats/tally.h"
 #include "shm-ring/events.h"
 
-/* Events of one kind are let through at this rate, then counted as suppressed in the next one that passes. */
+/* Log events of one kind are let through at this rate, then counted as suppressed in the next one that passes. */
 #define DP_EVENTS_PER_S 100u
 #define DP_EVENTS_BURST 200u
 

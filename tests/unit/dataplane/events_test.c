@@ -190,6 +190,48 @@ static void test_rate_limit(void)
 	tele_close(&x);
 }
 
+/* Log events are limited, spans are not: all of 10000 failures within a second leave theirs, when the ring is read every
+ * 50 ms as the control plane does; a reader that falls behind counts what it missed. */
+static void test_failed_spans_are_kept(void)
+{
+	enum { FAILURES = 10000, PER_READ = 500 };
+	struct rig g;
+	struct tele x;
+	struct shr_event_shm e[64];
+	uint32_t spans = 0, failed = 0, n;
+	open_with(&g, &x, NULL, 0);
+	uint64_t began = g.now;
+	for (uint64_t i = 1; i <= FAILURES; i++) {
+		struct shr_sqe_shm s = rig_sqe(SHR_OP_WRITE, i, 0, 0, 64);
+		s.deadline_ns = 1;
+		CU_ASSERT_EQUAL(rig_run(&g, s).status, TN_TIMEOUT);
+		if (i % PER_READ != 0)
+			continue;
+		while ((n = shr_event_read(&x.keep, e, TN_ARRAY_LEN(e))) > 0) {
+			for (uint32_t k = 0; k < n; k++) {
+				bool span = e[k].kind == SHR_EVENT_SPAN_TRANSFER;
+				CU_ASSERT(!span || (e[k].retention == TN_RETENTION_TIMEOUT && e[k].suppressed == 0));
+				spans += span;
+				failed += e[k].kind == SHR_EVENT_REQUEST_FAILED;
+			}
+		}
+	}
+	CU_ASSERT(g.now - began < 1000 * RIG_MS);
+	CU_ASSERT_EQUAL(x.keep.missed, 0);
+	CU_ASSERT_EQUAL(spans, FAILURES);
+	CU_ASSERT(failed < 2 * DP_EVENTS_BURST);
+	/* 2000 more without a look: 1024 slots hold the last ones. */
+	for (uint64_t i = 1; i <= 2000; i++) {
+		struct shr_sqe_shm s = rig_sqe(SHR_OP_WRITE, i, 0, 0, 64);
+		s.deadline_ns = 1;
+		rig_run(&g, s);
+	}
+	(void)take(&x.keep, SHR_EVENT_SPAN_TRANSFER, e);
+	CU_ASSERT(x.keep.missed >= 2000 - 1024);
+	rig_close(&g);
+	tele_close(&x);
+}
+
 /* The switch stops metrics of traffic, never those on which the equations stand. */
 static void test_recording_switch(void)
 {
@@ -210,5 +252,6 @@ TN_TEST_MAIN("events",
 	{ "failures, failover, kept spans", test_failure_and_failover },
 	{ "slow, stuck, sampled, retuned", test_slow_stuck_sampled },
 	{ "the rate limit counts what it held back", test_rate_limit },
+	{ "ten thousand failed spans in a second are all kept", test_failed_spans_are_kept },
 	{ "the recording switch", test_recording_switch },
 )
