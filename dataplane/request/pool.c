@@ -111,6 +111,7 @@ struct dp_owner *dp_owner_new(struct dp_pools *p)
 	memset(o, 0, sizeof *o);
 	tn_list_init(&o->link);
 	tn_list_init(&o->requests);
+	o->owner_id = ++p->owner_seq << 6 | p->worker;
 	o->retry_slot = DP_HEAP_NONE;
 	return o;
 }
@@ -134,6 +135,7 @@ struct dp_batch *dp_batch_new(struct dp_pools *p, uint32_t client)
 	memset(b, 0, sizeof *b);
 	tn_list_init(&b->link);
 	b->client = (uint16_t)client;
+	b->batch_id = ++p->batch_seq << 6 | p->worker;
 	return b;
 }
 

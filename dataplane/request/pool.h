@@ -21,7 +21,7 @@ struct dp_pools {
 	struct dp_slab requests, owners, attempts, batches, notes;
 	struct dp_states states;
 	uint32_t worker;                   /* low 6 bits of every id, so that ids of a process differ */
-	uint64_t request_seq, attempt_seq; /* last number given out */
+	uint64_t request_seq, owner_seq, attempt_seq, batch_seq; /* last number given out */
 };
 
 /* `requests`: how many requests the worker may hold; `notes`: payload buffers. TN_NO_MEMORY. */

@@ -36,6 +36,7 @@ enum dp_wait { DP_WAIT_NONE, DP_WAIT_BACKOFF, DP_WAIT_REMOTE, DP_WAIT_PEER };
 
 struct dp_batch { /* open batch number of one queue pair */
 	struct tn_list link;
+	uint64_t batch_id;  /* ours, for logs; the application's number means nothing to others */
 	uint32_t number;
 	uint32_t pending;   /* members not yet terminal */
 	uint16_t client;    /* index, for its share of the pool */
@@ -65,6 +66,7 @@ struct dp_request {
 struct dp_owner {
 	struct tn_list link;       /* admission queue or waiting list */
 	struct tn_list requests;
+	uint64_t owner_id;         /* task_id of logs */
 	uint32_t request_cnt;      /* not yet terminal */
 	uint8_t state, op /* enum tn_op */, priority, hint;
 	bool may_have_left;        /* a WRITE attempt ended without proof that no byte left */

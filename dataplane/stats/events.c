@@ -51,7 +51,8 @@ static struct shr_event_shm record(const struct dp_stats *s, unsigned kind, cons
 	struct shr_event_shm e = {
 		.mono_ns = now_ns,
 		.request_id = r->request_id,
-		.batch_id = r->sqe.batch,
+		.batch_id = r->batch ? r->batch->batch_id : 0,
+		.task_id = r->owner ? r->owner->owner_id : 0,
 		.kind = (uint8_t)kind,
 		.operation = r->sqe.opcode == SHR_OP_READ ? TN_OP_READ : TN_OP_WRITE,
 		.config_generation = s->config_generation,
@@ -134,7 +135,6 @@ bool dp_stats_attempt_end(struct dp_stats *s, const struct dp_attempt *a, const 
 	struct shr_event_shm e = record(s, SHR_EVENT_ATTEMPT_FAILED, first, end->end_ns);
 	fill_ending(&e, end);
 	e.attempt_id = a->attempt_id;
-	e.task_id = first->request_id;
 	uint16_t suppressed;
 	if (!ok && admit(s, SHR_EVENT_ATTEMPT_FAILED, end->end_ns, &suppressed)) {
 		e.suppressed = suppressed;

@@ -232,6 +232,64 @@ static void test_failed_spans_are_kept(void)
 	tele_close(&x);
 }
 
+/* Who follows a batch or a merged owner through the log does it by numbers of the engine, which no two of them share;
+ * the application's number of a batch is its own affair. */
+static void test_ids(void)
+{
+	enum { NUMBER = 4711 };
+	struct rig g;
+	struct tele x;
+	struct shr_event_shm e = { 0 }, attempts[2];
+	static const char *const sets[] = { "retry/max_attempts=1" };
+	open_with(&g, &x, sets, 1);
+	struct dp_remote *r = script_open_remote(&g, 1);
+	for (uint64_t round = 0; round < 2; round++) {
+		struct script_step step = down(), both[2] = { step, step };
+		script_rdma.reach = DP_REACH_NO;
+		script_set(&script_tcp, both, 2);
+		struct shr_sqe_shm s[3] = { script_sqe(SHR_OP_WRITE, 1, 0, 64), script_sqe(SHR_OP_WRITE, 2, 64, 64),
+					    script_sqe(SHR_OP_WRITE, 3, 4096, 64) };
+		for (unsigned i = 0; i < 3; i++)
+			s[i].batch = NUMBER, s[i].flags = SHR_SQE_BATCH;
+		rig_submit_on(&g.q, s, 3);
+		rig_steps(&g, 5);
+		/* two owners: the first is merged of two requests */
+		struct shr_event_shm all[16];
+		uint32_t n = shr_event_read(&x.keep, all, TN_ARRAY_LEN(all)), a = 0, f = 0;
+		for (uint32_t i = 0; i < n; i++) {
+			CU_ASSERT(all[i].batch_id != 0 && all[i].batch_id != NUMBER && all[i].task_id != 0);
+			CU_ASSERT_EQUAL(all[i].batch_id, all[0].batch_id);
+			if (all[i].kind == SHR_EVENT_ATTEMPT_FAILED && a < 2)
+				attempts[a++] = all[i];
+		}
+		CU_ASSERT_EQUAL_FATAL(a, 2);
+		CU_ASSERT_NOT_EQUAL(attempts[0].task_id, attempts[1].task_id);
+		for (uint32_t i = 0; i < n; i++) {
+			if (all[i].kind != SHR_EVENT_REQUEST_FAILED)
+				continue;
+			f++;
+			CU_ASSERT(all[i].task_id == attempts[0].task_id || all[i].task_id == attempts[1].task_id);
+		}
+		CU_ASSERT_EQUAL(f, 3);
+		if (round > 0) {
+			CU_ASSERT_NOT_EQUAL(e.batch_id, all[0].batch_id); /* the same number, another batch */
+			CU_ASSERT_NOT_EQUAL(e.task_id, all[0].task_id);
+		}
+		e = all[0];
+		struct shr_cqe_shm c;
+		while (rig_poll(&g, &c))
+			CU_ASSERT_EQUAL(c.status, TN_PATH_DOWN);
+		/* the notice closes the batch, and tells that it failed */
+		struct shr_sqe_shm note = { .opcode = SHR_OP_NOTIFY, .token = 9, .segment = tn_handle_make(2, 1), .batch = NUMBER,
+					    .flags = SHR_SQE_BATCH, .priority = TN_PRIORITY_MEDIUM };
+		CU_ASSERT_EQUAL(rig_run(&g, note).status, TN_CANCELED);
+		(void)take(&x.keep, SHR_EVENT_SPAN_TRANSFER, &all[0]);
+	}
+	rig_close(&g);
+	free(r);
+	tele_close(&x);
+}
+
 /* The switch stops metrics of traffic, never those on which the equations stand. */
 static void test_recording_switch(void)
 {
@@ -253,5 +311,6 @@ TN_TEST_MAIN("events",
 	{ "slow, stuck, sampled, retuned", test_slow_stuck_sampled },
 	{ "the rate limit counts what it held back", test_rate_limit },
 	{ "ten thousand failed spans in a second are all kept", test_failed_spans_are_kept },
+	{ "batches and tasks have numbers of the engine", test_ids },
 	{ "the recording switch", test_recording_switch },
 )
