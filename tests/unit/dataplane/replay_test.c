@@ -126,6 +126,60 @@ static void test_attempts_are_bounded(void)
 	free(r);
 }
 
+/* A merged owner fails after one of its requests passed its deadline: that one timed out, and gets its memory back with
+ * the owner; the others end as the owner did. Each counts once. */
+static void test_merged_failure(void)
+{
+	enum { N = 3, BYTES = 4096 };
+	static const uint64_t deadline_us[N] = { 5000, 5900, 5900 }; /* near enough to be merged */
+	struct rig g;
+	struct shr_sqe_shm s[N];
+	struct shr_cqe_shm c;
+	rig_open(&g, NULL, 0, script_only_tcp);
+	struct dp_remote *r = script_open_remote(&g, 1);
+	script_set(&script_tcp, &hang, 1);
+	for (uint64_t i = 0; i < N; i++) {
+		s[i] = script_sqe(SHR_OP_WRITE, i + 1, i * BYTES, BYTES);
+		s[i].deadline_ns = g.now + deadline_us[i] * 1000;
+	}
+	rig_submit_on(&g.q, s, N);
+	rig_steps(&g, 2);
+	CU_ASSERT_EQUAL_FATAL(script_tcp.held_cnt, 1);
+	CU_ASSERT_EQUAL(script_tcp.held[0]->bytes, N * BYTES);
+	rig_advance(&g, 5 * RIG_MS);
+	CU_ASSERT_TRUE_FATAL(rig_poll(&g, &c));
+	CU_ASSERT(c.token == 1 && c.kind == SHR_CQE_TERMINAL && c.status == TN_TIMEOUT && c.outcome == TN_OUTCOME_TIMEOUT);
+	CU_ASSERT(c.flags == SHR_CQE_MEMORY_BUSY && c.phase == TN_PHASE_POLL && c.reason == TN_REASON_TIMEOUT && c.bytes == 0);
+	CU_ASSERT_FALSE(rig_poll(&g, &c));
+	rig_check_equations(&g);
+	struct dp_result range = fails(TN_RANGE, TN_PHASE_COMPLETION, TN_REASON_MR_ERROR).result;
+	script_end(&script_tcp, 0, &range);
+	rig_steps(&g, 2);
+	uint32_t released = 0, failed = 0;
+	while (rig_poll(&g, &c)) {
+		if (c.kind == SHR_CQE_RELEASE) {
+			CU_ASSERT_EQUAL(c.token, 1);
+			released++;
+			continue;
+		}
+		CU_ASSERT(c.token == 2 + failed && c.status == TN_RANGE && c.outcome == TN_OUTCOME_FAILED && c.flags == 0);
+		CU_ASSERT(c.phase == TN_PHASE_COMPLETION && c.reason == TN_REASON_MR_ERROR);
+		CU_ASSERT(c.transport == TN_TRANSPORT_TCP && c.attempts == 1 && c.bytes == 0);
+		failed++;
+	}
+	CU_ASSERT_EQUAL(released, 1);
+	CU_ASSERT_EQUAL(failed, 2);
+	rig_check_equations(&g);
+	COUNT_IS(&g, TN_C1(LOGICAL_REQUESTS_STARTED_TOTAL, TN_OP_WRITE), N);
+	COUNT_IS(&g, TN_C3(LOGICAL_REQUEST_OUTCOMES_TOTAL, TN_OP_WRITE, TN_TRANSPORT_TCP, TN_OUTCOME_TIMEOUT), 1);
+	COUNT_IS(&g, TN_C3(LOGICAL_REQUEST_OUTCOMES_TOTAL, TN_OP_WRITE, TN_TRANSPORT_TCP, TN_OUTCOME_FAILED), 2);
+	COUNT_IS(&g, TN_G1(LOGICAL_REQUESTS_INFLIGHT, TN_OP_WRITE), 0);
+	COUNT_IS(&g, TN_C3(TRANSPORT_ATTEMPT_OUTCOMES_TOTAL, TN_TRANSPORT_TCP, TN_OP_WRITE, TN_OUTCOME_FAILED), 1);
+	COUNT_IS(&g, TN_C2(TRANSPORT_ATTEMPTS_TOTAL, TN_TRANSPORT_TCP, TN_OP_WRITE), 1);
+	rig_close(&g);
+	free(r);
+}
+
 static void test_no_room_defers(void)
 {
 	struct rig g;
@@ -551,6 +605,7 @@ TN_TEST_MAIN("replay",
 	{ "the replay law through the worker", test_law_table },
 	{ "failover, fallback, hint", test_failover },
 	{ "attempts and waits are bounded", test_attempts_are_bounded },
+	{ "a merged owner fails, one member timed out before", test_merged_failure },
 	{ "a transport without room defers", test_no_room_defers },
 	{ "a stale descriptor is refreshed once", test_stale_refresh },
 	{ "a replaced descriptor quiesces", test_remote_set_quiesces },
