@@ -262,7 +262,8 @@ struct shr_msg_hello_reply {
 	uint32_t client_id;
 	uint32_t max_qps, max_memories, max_segments, max_opens;
 	uint32_t note_inbox;           /* notifications in flight to the application before NOTE_ACK */
-	uint8_t reserved[24];
+	uint32_t policy_cnt;           /* of the configuration: shr_sqe_shm.policy may name one of them */
+	uint8_t reserved[20];
 };
 struct shr_msg_id { uint64_t id; };
 struct shr_msg_qp_create { uint32_t sq_entries, note_slots; uint8_t reserved[24]; };

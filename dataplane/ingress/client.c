@@ -370,6 +370,7 @@ static void on_hello(struct dp_app *c, struct shr_msg *m)
 		.max_segments = (uint32_t)tn_config_u64(cfg, TN_CFG_LIMITS_MAX_SEGMENTS_PER_CLIENT),
 		.max_opens = (uint32_t)tn_config_u64(cfg, TN_CFG_LIMITS_MAX_OPENS_PER_CLIENT),
 		.note_inbox = (uint32_t)tn_config_u64(cfg, TN_CFG_LIMITS_NOTE_INBOX),
+		.policy_cnt = tn_config_policy_cnt(cfg),
 	};
 	dp_app_send(c, dp_app_tx(c));
 }

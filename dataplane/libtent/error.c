@@ -124,7 +124,9 @@ const char *tent_completion_text(const tent_completion *c, char *buf, size_t buf
 			       (unsigned long long)c->bytes);
 		return buf;
 	}
-	const char *todo = tn_status_todo((tn_status)c->status);
+	/* All other fields were checked before the request was taken, and the text of that named the wrong one. */
+	const char *todo = c->status == TENT_INVALID ? "its policy is not in the configuration of the data plane that runs now" :
+						       tn_status_todo((tn_status)c->status);
 	(void)snprintf(buf, buf_bytes, "%s %s%s%s: phase %s, reason %s (%s: %s)%s%s%s", subject,
 		       tn_outcome_name(c->outcome), tries, path, tn_phase_name(c->phase), tn_reason_name(c->reason),
 		       tn_status_name((tn_status)c->status), tn_status_meaning((tn_status)c->status),

@@ -128,14 +128,14 @@ static void look_at_held(tent_qp *qp)
 		lt_queue_push_held(qp);
 }
 
-int tent_poll(tent_qp *qp, tent_completion *out, int max)
+int lt_queue_poll(tent_qp *qp, tent_completion *out, int max, const char *call)
 {
 	int n = 0;
 
 	if (tn_unlikely(!lt_queue_enter(qp)))
-		return (int)lt_queue_refuse(qp, "tent_poll");
+		return (int)lt_queue_refuse(qp, call);
 	if (tn_unlikely(out == NULL || max <= 0))
-		return (int)lt_fail(TN_INVALID, "tent_poll: %s", out == NULL ? "out is NULL" : "max is not positive");
+		return (int)lt_fail(TN_INVALID, "%s: %s", call, out == NULL ? "out is NULL" : "max is not positive");
 	if (qp->armed) {
 		shr_doorbell_disarm(&qp->ring->view.qp->cq_armed.value);
 		qp->armed = false;
@@ -147,6 +147,8 @@ int tent_poll(tent_qp *qp, tent_completion *out, int max)
 	if (tn_likely(qp->ring != NULL && !qp->ring_broken && n < max))
 		n += take_from_ring(qp, out + n, max - n);
 	if (tn_unlikely(n == 0 && qp->dead_status != TN_OK))
-		return (int)lt_queue_refuse(qp, "tent_poll");
+		return (int)lt_queue_refuse(qp, call);
 	return n;
 }
+
+int tent_poll(tent_qp *qp, tent_completion *out, int max) { return lt_queue_poll(qp, out, max, "tent_poll"); }

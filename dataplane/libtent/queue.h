@@ -85,6 +85,7 @@ struct tent_qp {
 	uint64_t note_free;          /* bit per payload slot */
 	uint8_t (*notes)[SHR_NOTE_BYTES]; /* private copies of payload, LT_NOTE_SLOTS */
 	uint64_t default_deadline_ns, max_request_bytes;
+	uint32_t policy_cnt;         /* of the data plane's configuration */
 
 	/* door */
 	struct tn_list link;         /* context's qps */
@@ -154,6 +155,8 @@ void lt_cqe_to_completion(const struct shr_cqe_shm *cqe, const struct lt_slot *s
 void lt_queue_break(tent_qp *qp, const char *why);
 
 /* First step of every call on a queue pair: alive, same process, door looked at. */
+/* tent_poll() in the name of `call`, for its texts. */
+int lt_queue_poll(tent_qp *qp, tent_completion *out, int max, const char *call);
 TN_COLD tent_status lt_queue_refuse(const tent_qp *qp, const char *call);
 #define LT_QP_MAGIC 0x74717031u
 TN_INLINE bool lt_queue_enter(tent_qp *qp)

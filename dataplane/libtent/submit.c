@@ -67,6 +67,9 @@ static tent_status check_request(const tent_qp *qp, size_t i, const tent_request
 		return REFUSE(TN_INVALID, ".intent is %u", r->intent);
 	if (tn_unlikely(r->hint >= TN_TRANSPORT_CNT))
 		return REFUSE(TN_INVALID, ".hint is %u", r->hint);
+	if (tn_unlikely(r->policy > qp->policy_cnt))
+		return REFUSE(TN_INVALID, ".policy is %u: 0 for the first that matches, else the place of one of the %u in the "
+			      "data plane's configuration", r->policy, qp->policy_cnt);
 	if (tn_unlikely((r->flags & ~FLAGS_ALL) != 0))
 		return REFUSE(TN_INVALID, ".flags is 0x%x: only TENT_REQUEST_* bits", r->flags);
 	if (tn_unlikely((r->reserved0 | r->reserved[0] | r->reserved[1] | r->reserved[2] | r->reserved[3] | r->reserved[4]) != 0))

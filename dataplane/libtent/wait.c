@@ -103,14 +103,14 @@ static void look_before_sleep(tent_qp *qp)
 
 int tent_wait(tent_qp *qp, tent_completion *out, int max, uint64_t timeout_ns)
 {
-	int n = tent_poll(qp, out, max);
+	int n = lt_queue_poll(qp, out, max, "tent_wait");
 
 	if (n != 0 || timeout_ns == 0)
 		return n;
 	uint64_t deadline_ns = tn_deadline_after(tn_now_ns(), timeout_ns);
 	look_before_sleep(qp);
 	for (;;) {
-		n = tent_poll(qp, out, max);
+		n = lt_queue_poll(qp, out, max, "tent_wait");
 		if (n != 0)
 			return n;
 		if (tn_now_ns() >= deadline_ns)

@@ -48,6 +48,24 @@ static void hello_first(void)
 	close(a), close(c), close(d);
 }
 
+/* So that a library can say what is wrong with the policy of a request. */
+static void hello_tells_policies(void)
+{
+	static struct bench b;
+	static struct shr_msg m;
+	const char *const sets[] = { "policies=[{\"name\":\"p\",\"transports\":[\"shm\"]},{\"name\":\"q\",\"transports\":[\"tcp\"]}]", NULL };
+	struct shr_msg_hello hello = { .abi_major = SHR_ABI_MAJOR };
+	struct shr_msg_hello_reply r;
+
+	bench_start(&b, 1, sets);
+	int a = app_connect(&b);
+	CU_ASSERT_EQUAL_FATAL(app_call(&b, a, SHR_MSG_HELLO, &hello, sizeof hello, -1, &m), TN_OK);
+	memcpy(&r, shr_msg_body_ro(&m), sizeof r);
+	CU_ASSERT_EQUAL(r.policy_cnt, 2);
+	close(a);
+	bench_stop(&b);
+}
+
 static void limits_say_their_number(void)
 {
 	static struct bench b;
@@ -452,6 +470,7 @@ static void death_counts_while_a_child_holds_the_socket(void)
 }
 
 TN_TEST_MAIN("attach", { "HELLO comes first, of the right version, in time", hello_first },
+	{ "HELLO tells how many policies there are", hello_tells_policies },
              { "limits say their number", limits_say_their_number },
              { "descriptors run out", descriptors_run_out },
              { "a silent crowd", silent_crowd },

@@ -115,6 +115,7 @@ static void on_hello(struct client *c, const struct shr_msg_hdr *h)
 		.default_deadline_ns = STANDIN_DEFAULT_DEADLINE_NS, .max_deadline_ns = 60 * TN_NS_PER_S,
 		.max_request_bytes = STANDIN_MAX_BYTES, .client_id = 1, .max_qps = 8, .max_memories = OBJECTS,
 		.max_segments = OBJECTS, .max_opens = OBJECTS, .note_inbox = STANDIN_NOTE_INBOX,
+		.policy_cnt = STANDIN_POLICIES,
 	};
 
 	answer(c, h, &r, sizeof r, NULL);

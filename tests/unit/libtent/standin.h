@@ -10,6 +10,7 @@
 #define STANDIN_NOTE_INBOX 4u
 #define STANDIN_DEFAULT_DEADLINE_NS UINT64_C(5000000000)
 #define STANDIN_MAX_BYTES (UINT64_C(1) << 30)
+#define STANDIN_POLICIES 2u
 
 struct standin_ctl {
 	/* knobs */

@@ -109,7 +109,7 @@ static void malformed_requests_are_named(void)
 {
 	struct rig r;
 	struct app a;
-	struct { const char *field; tent_status want; tent_request rq; } t[16];
+	struct { const char *field; tent_status want; tent_request rq; } t[18];
 	size_t n = 0, accepted;
 
 	rig_up(&r);
@@ -128,6 +128,8 @@ static void malformed_requests_are_named(void)
 	CASE("priority", TENT_INVALID, rq->priority = 3);
 	CASE("intent", TENT_INVALID, rq->intent = 7);
 	CASE("hint", TENT_INVALID, rq->hint = 5);
+	CASE("policy is 3: 0 for the first that matches, else the place of one of the 2 in", TENT_INVALID, rq->policy = 3);
+	CASE("policy is 65535", TENT_INVALID, rq->policy = UINT16_MAX);
 	CASE("flags", TENT_INVALID, rq->flags = 2);
 	CASE("reserved", TENT_INVALID, rq->reserved0 = 1);
 	CASE("reserved", TENT_INVALID, rq->reserved[0] = 1);
@@ -314,7 +316,11 @@ static void queue_pairs_come_and_go(void)
 		CU_ASSERT_EQUAL(tent_qp_destroy(qp[i]), TENT_OK);
 	CU_ASSERT_EQUAL(tn_load_acquire32(&r.ctl->qps), 1);
 	CU_ASSERT_EQUAL(tent_qp_destroy(NULL), TENT_OK);
+	tent_completion none;
 	CU_ASSERT_EQUAL(tent_poll(NULL, NULL, 0), TENT_INVALID);
+	CU_ASSERT_PTR_NOT_NULL(strstr(tent_last_error(), "tent_poll: qp is NULL"));
+	CU_ASSERT_EQUAL(tent_wait(NULL, &none, 1, 0), TENT_INVALID);
+	CU_ASSERT_PTR_NOT_NULL(strstr(tent_last_error(), "tent_wait: qp is NULL"));
 	app_down(&a);
 	rig_down(&r);
 }
