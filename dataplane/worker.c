@@ -187,32 +187,48 @@ static bool in_bulk(const struct dp_worker *w)
 	return false;
 }
 
-static void idle(struct dp_worker *w)
+bool dp_worker_sleep_begin(struct dp_worker *w, uint64_t *until_ns_out)
 {
-	bool bulk = in_bulk(w);
-	uint64_t spin_ns = bulk ? TN_MIN(w->spin_ns, BULK_SPIN_NS) : w->spin_ns;
-	if (w->busy_mode || w->now_ns - w->last_work_ns < spin_ns || dp_worker_next_ns(w) <= w->now_ns) {
-		tn_cpu_relax();
-		return;
-	}
+	bool blocked;
 	if (!w->poller.precise)
 		(void)dp_cq_flush(&w->completion, UINT64_MAX); /* it may sleep too long for who waits to be rung */
-	if (!bulk || w->now_ns - w->last_publish_ns >= PUBLISH_NS) /* in bulk it sleeps often, and not for long */
+	if (!in_bulk(w) || w->now_ns - w->last_publish_ns >= PUBLISH_NS) /* in bulk it sleeps often, and not for long */
 		publish(w);
 	arm(w, true);
 	/* [D1] [D3] full: armed = 1 is visible before the re-check reads rings and mailbox. */
 	shr_doorbell_arm_fence();
-	bool blocked;
-	if (!something_waits(w, &blocked)) {
-		uint64_t before = w->now_ns;
-		uint32_t served = dp_poller_sleep(&w->poller, sleep_limit(w, blocked));
-		w->now_ns = tn_now_ns();
-		w->idle_ns += w->now_ns - before;
-		w->loop_ns = w->now_ns;
-		if (served)
-			w->last_work_ns = w->now_ns; /* something will follow: spin for it */
+	if (something_waits(w, &blocked)) {
+		arm(w, false);
+		return false;
 	}
+	*until_ns_out = w->now_ns + sleep_limit(w, blocked);
+	return true;
+}
+
+void dp_worker_sleep_end(struct dp_worker *w, uint64_t now_ns, uint32_t served)
+{
+	w->idle_ns += now_ns - w->now_ns;
+	w->now_ns = w->loop_ns = now_ns;
+	if (served)
+		w->last_work_ns = now_ns; /* something will follow: spin for it */
 	arm(w, false);
+}
+
+static bool spins(const struct dp_worker *w)
+{
+	uint64_t spin_ns = in_bulk(w) ? TN_MIN(w->spin_ns, BULK_SPIN_NS) : w->spin_ns;
+	return w->busy_mode || w->now_ns - w->last_work_ns < spin_ns || dp_worker_next_ns(w) <= w->now_ns;
+}
+
+static void idle(struct dp_worker *w)
+{
+	uint64_t until_ns;
+	if (spins(w)) {
+		tn_cpu_relax();
+	} else if (dp_worker_sleep_begin(w, &until_ns)) {
+		uint32_t served = dp_poller_sleep(&w->poller, until_ns - w->now_ns);
+		dp_worker_sleep_end(w, tn_now_ns(), served);
+	}
 }
 
 static void *thread_main(void *arg)

@@ -97,6 +97,12 @@ struct dp_worker {
 uint32_t dp_worker_step(struct dp_worker *w, uint64_t now_ns);
 /* When the next step must run although nothing arrives; UINT64_MAX = never; <= now when there is work. */
 uint64_t dp_worker_next_ns(const struct dp_worker *w);
+/* Going to sleep and waking up, cut where the kernel is asked (poller.h), so that the simulator sleeps in its own way.
+ * True: doorbell and mailbox are armed and nothing waits: sleep until something arrives, or until *until_ns_out, then
+ * call _end(). False: something came meanwhile, nothing is armed: step again. */
+bool dp_worker_sleep_begin(struct dp_worker *w, uint64_t *until_ns_out);
+/* `served`: how many descriptors were ready. Disarms. */
+void dp_worker_sleep_end(struct dp_worker *w, uint64_t now_ns, uint32_t served);
 /* Take the hot values of this config from now on. */
 void dp_worker_tune(struct dp_worker *w, const struct tn_config *cfg);
 /* To the control thread; TN_AGAIN when its mailbox is full. */

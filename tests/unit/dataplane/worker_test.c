@@ -332,6 +332,39 @@ static void test_policy_exhausted(void)
 	rig_close(&g);
 }
 
+/* Falling asleep arms doorbell and mailbox, and is called off by whatever came just before. */
+static void test_sleep(void)
+{
+	struct rig g;
+	uint64_t until_ns = 0;
+	rig_open(&g, NULL, 0, NULL);
+	rig_steps(&g, 2);
+	CU_ASSERT_TRUE_FATAL(dp_worker_sleep_begin(g.w, &until_ns));
+	CU_ASSERT(until_ns > g.now && until_ns <= g.now + 100 * RIG_MS);
+	CU_ASSERT_EQUAL(tn_load_relaxed32(&g.w->armed), 1);
+	CU_ASSERT_TRUE(shr_doorbell_is_armed(&g.q.view.qp->sq_armed.value));
+	uint64_t idle_ns = g.w->idle_ns, slept_ns = until_ns - g.now;
+	g.now = until_ns;
+	dp_worker_sleep_end(g.w, until_ns, 0);
+	CU_ASSERT_EQUAL(tn_load_relaxed32(&g.w->armed), 0);
+	CU_ASSERT_FALSE(shr_doorbell_is_armed(&g.q.view.qp->sq_armed.value));
+	CU_ASSERT_EQUAL(g.w->idle_ns - idle_ns, slept_ns);
+	CU_ASSERT_NOT_EQUAL(g.w->last_work_ns, g.now);
+	rig_submit(&g, rig_sqe(SHR_OP_WRITE, 1, 0, 0, 64));
+	CU_ASSERT_FALSE(dp_worker_sleep_begin(g.w, &until_ns));
+	CU_ASSERT_EQUAL(tn_load_relaxed32(&g.w->armed), 0);
+	rig_steps(&g, 2);
+	uint64_t id = rig_post(&g, (struct dp_cmd){ .kind = DP_CMD_FENCE, .fd = -1 });
+	CU_ASSERT_FALSE(dp_worker_sleep_begin(g.w, &until_ns));
+	rig_steps(&g, 2);
+	CU_ASSERT_EQUAL(g.acked, id);
+	CU_ASSERT_TRUE_FATAL(dp_worker_sleep_begin(g.w, &until_ns));
+	g.now += RIG_MS;
+	dp_worker_sleep_end(g.w, g.now, 1); /* something was ready: more will follow */
+	CU_ASSERT_EQUAL(g.w->last_work_ns, g.now);
+	rig_close(&g);
+}
+
 static void test_doorbell(void)
 {
 	struct rig g;
@@ -447,6 +480,7 @@ TN_TEST_MAIN("worker",
 	{ "a scribbled ring harms nobody else", test_scribbled_ring },
 	{ "removal while in use", test_removal },
 	{ "no candidate at all", test_policy_exhausted },
+	{ "falling asleep", test_sleep },
 	{ "the doorbell rings only for sleepers", test_doorbell },
 	{ "completions of large requests wait for company", test_company },
 	{ "a quiet queue pair turns cold", test_quiet_turns_cold },
