@@ -102,3 +102,4 @@ const struct tn_config *dp_worker_config(const struct dp_worker *w) { return w->
 const struct tn_id128 *dp_worker_session(const struct dp_worker *w) { return &w->env->session; }
 const struct tn_peer_id *dp_worker_self(const struct dp_worker *w) { return &w->env->self; }
 struct tn_metrics *dp_worker_metrics(struct dp_worker *w) { return &w->stats.m; }
+struct tn_rand *dp_worker_rand(struct dp_worker *w) { return &w->rand; }

@@ -15,6 +15,7 @@ struct dp_hello;
 struct dp_note_in;
 struct dp_path_info;
 struct dp_transport;
+struct tn_rand;
 
 enum dp_reach { /* can this transport serve this target now? */
 	DP_REACH_READY = 0,
@@ -107,6 +108,9 @@ const struct tn_config *dp_worker_config(const struct dp_worker *w);
 const struct tn_id128 *dp_worker_session(const struct dp_worker *w);
 const struct tn_peer_id *dp_worker_self(const struct dp_worker *w); /* our stable id */
 struct tn_metrics *dp_worker_metrics(struct dp_worker *w); /* this worker's cells (common/metrics.h) */
+/* The worker's generator (common/rand.h), from which a transport seeds its own at set-up: so that a run whose session is
+ * given can be repeated. For jitter, never for secrets. */
+struct tn_rand *dp_worker_rand(struct dp_worker *w);
 
 extern const struct dp_transport_ops dp_shm_ops;
 extern const struct dp_transport_ops dp_tcp_ops;

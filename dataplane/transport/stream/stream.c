@@ -117,11 +117,9 @@ tn_status dp_stream_new(struct dp_worker *w, const struct dp_transport_ops *ops,
 	s->timer_ns = UINT64_MAX;
 	s->spill[0] = s->spill[1] = -1;
 	init_lists(s);
-	uint64_t seed = 0;
-	tn_status st = tn_rand_os(&seed, sizeof seed);
+	tn_rand_seed(&s->rand, tn_rand_u64(dp_worker_rand(w)));
 	s->lane_cap = s->cfg.peer_cnt * (s->cfg.lanes_per_peer + 1) + s->cfg.server_lanes;
-	if (st == TN_OK && s->lane_cap > DP_STREAM_LANES_MAX)
-		st = TN_LIMIT;
+	tn_status st = s->lane_cap > DP_STREAM_LANES_MAX ? TN_LIMIT : TN_OK;
 	if (st == TN_OK && !reserve_all(s))
 		st = TN_NO_MEMORY;
 	if (st == TN_OK && pipe2(s->spill, O_NONBLOCK | O_CLOEXEC) != 0)
@@ -132,7 +130,6 @@ tn_status dp_stream_new(struct dp_worker *w, const struct dp_transport_ops *ops,
 		dp_stream_destroy(&s->base);
 		return st;
 	}
-	tn_rand_seed(&s->rand, seed);
 	s->base.up = true;
 	*out = &s->base;
 	return TN_OK;

@@ -385,6 +385,23 @@ static void test_unknown_session(void)
 	end();
 }
 
+/* Back-off is drawn from the worker's generator: the same seed gives the same pauses, another one others. */
+static void test_seed(void)
+{
+	struct tn_rand first[2];
+	for (unsigned run = 0; run < 2; run++) {
+		begin(1000);
+		for (unsigned i = 0; i < 2; i++) {
+			const struct tn_rand *r = &rig_stream(i ? &rig.b : &rig.a)->rand;
+			if (run == 0)
+				first[i] = *r;
+			CU_ASSERT_EQUAL(memcmp(r, &first[i], sizeof *r), 0);
+		}
+		CU_ASSERT_NOT_EQUAL(memcmp(&first[0], &first[1], sizeof first[0]), 0);
+		end();
+	}
+}
+
 static void test_draining_peer(void)
 {
 	begin(1000);
@@ -715,6 +732,7 @@ TN_TEST_MAIN("stream paths",
 	{ "session differs", test_session_differs },
 	{ "session not known", test_unknown_session },
 	{ "peer drains", test_draining_peer },
+	{ "the worker's seed", test_seed },
 	{ "cancel READ", test_cancel_read },
 	{ "cancel queued", test_cancel_queued },
 	{ "cancel unsent WRITE", test_cancel_unsent_write },

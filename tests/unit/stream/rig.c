@@ -144,6 +144,7 @@ const struct tn_config *dp_worker_config(const struct dp_worker *w) { return w->
 const struct tn_id128 *dp_worker_session(const struct dp_worker *w) { return &w->session; }
 const struct tn_peer_id *dp_worker_self(const struct dp_worker *w) { return &w->self; }
 struct tn_metrics *dp_worker_metrics(struct dp_worker *w) { return &w->metrics; }
+struct tn_rand *dp_worker_rand(struct dp_worker *w) { return &w->rand; }
 
 /* ---- life ---- */
 
@@ -162,6 +163,7 @@ static void worker_init(struct dp_worker *w, const char *name, uint8_t id)
 	w->name = name;
 	memset(w->session.b, id, sizeof w->session.b);
 	memset(w->self.b, id ^ 0x55, sizeof w->self.b);
+	tn_rand_seed(&w->rand, id);
 	w->cells = calloc(TN_METRIC_CELL_CNT, sizeof *w->cells);
 	tn_metrics_bind(&w->metrics, w->cells, true);
 	w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);

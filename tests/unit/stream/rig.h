@@ -28,6 +28,7 @@ struct dp_worker { /* the test's worker */
 	struct tn_id128 session;
 	struct tn_peer_id self;
 	struct tn_config *config;
+	struct tn_rand rand;
 	struct tn_metrics metrics;
 	tn_a64 *cells;
 	int epoll_fd;
