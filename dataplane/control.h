@@ -50,7 +50,7 @@ struct dp_control {
 	struct dp_reap reap;
 	struct tn_metrics metrics;       /* cells of block worker_cnt */
 	struct shr_event_writer events, keep;
-	struct tn_rand rand;             /* jitter only */
+	struct tn_rand rand;             /* jitter, and seeds of tables */
 
 	struct dp_attach attach;
 	struct dp_greet greet;

@@ -39,6 +39,7 @@ struct dp_qp_cfg {
 	int doorbell_fd;                   /* our end of the queue pair's doorbell (shm-ring/doorbell.h): the worker polls it
 	                                    * before it sleeps and rings it for completions; closed by the control thread
 	                                    * after QP_DEL's ack */
+	uint64_t seed;                     /* scatters its tables: numbers of the application cannot aim at one bucket */
 };
 /* Build the worker's half (pools are the worker's own). NULL when memory is short. Control thread. */
 struct dp_qp *dp_qp_new(const struct dp_qp_cfg *cfg);

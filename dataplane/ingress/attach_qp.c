@@ -116,7 +116,7 @@ static tn_status qp_build(struct local_qp *q, const struct shr_qp_layout *lay)
 	cfg = (struct dp_qp_cfg){
 		.id = q->handle, .client_id = q->client->id, .client_uid = q->client->cred.uid, .region = q->region.base,
 		.region_bytes = lay->region_bytes, .sq_entries = lay->sq_entries, .cq_entries = lay->cq_entries,
-		.note_slots = lay->note_slots, .doorbell_fd = q->bell };
+		.note_slots = lay->note_slots, .doorbell_fd = q->bell, .seed = tn_rand_u64(&q->client->ctl->rand) };
 	q->half = dp_qp_new(&cfg);
 	return q->half != NULL ? TN_OK : TN_NO_MEMORY;
 }

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "common/bits.h"
-#include "common/rand.h"
 
 static struct tn_list *buckets_new(uint32_t cnt)
 {
@@ -25,7 +24,7 @@ struct dp_qp *dp_qp_new(const struct dp_qp_cfg *cfg)
 	uint32_t buckets = (uint32_t)tn_pow2_ceil(TN_MIN(lay.sq_entries, 256u));
 	uint32_t tokens = (uint32_t)tn_pow2_ceil(lay.sq_entries);
 	struct tn_list *by_batch = buckets_new(buckets), *by_token = buckets_new(tokens);
-	if (!qp || !by_batch || !by_token || tn_rand_os(&qp->seed, sizeof qp->seed) != TN_OK) {
+	if (!qp || !by_batch || !by_token) {
 		free(by_token);
 		free(by_batch);
 		free(qp);
@@ -65,7 +64,7 @@ void dp_qp_free(struct dp_qp *qp)
 
 static uint32_t hash(const struct dp_qp *qp, uint64_t key)
 {
-	return (uint32_t)((key ^ qp->seed) * UINT64_C(0x9e3779b97f4a7c15) >> 40);
+	return (uint32_t)((key ^ qp->cfg.seed) * UINT64_C(0x9e3779b97f4a7c15) >> 40);
 }
 
 static struct tn_list *bucket(const struct dp_qp *qp, uint32_t number)

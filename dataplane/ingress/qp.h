@@ -30,7 +30,6 @@ struct dp_qp {
 	uint32_t batch_mask, batch_cnt;
 	struct tn_list *tokens;    /* outstanding and not terminal, hashed by token */
 	uint32_t token_mask;
-	uint64_t seed;             /* of both hashes: an application cannot aim at one bucket */
 	bool blocked;              /* its last drain took nothing although entries wait: no room for them yet */
 	bool cold;                 /* its doorbell is armed, nobody looks */
 	bool broken;               /* its ring broke the rules: never looked at again */
