@@ -57,9 +57,14 @@ TN_STATIC_ASSERT((int)LT_CONTEXT_ATTACHED == (int)TENT_STATE_ATTACHED &&
 			 (int)LT_CONTEXT_DEAD == (int)TENT_STATE_DEAD,
 		 "states are those of the API");
 
+#if TENT_HOOKS
+void (*lt_move_seen)(enum lt_machine machine, unsigned from, unsigned to);
+#endif
+
 void lt_context_move(tent_context *ctx, enum lt_context_state next)
 {
 	tn_assert(lt_move_is_allowed(allowed, (uint32_t)ctx->state, next));
+	LT_MOVE_SEEN(CONTEXT, (unsigned)ctx->state, next);
 	ctx->state = (tent_state)next;
 }
 

@@ -21,6 +21,7 @@ void lt_object_move(struct lt_object *o, enum lt_object_state next)
 	uint32_t state = tn_load_relaxed32(&o->state);
 
 	tn_assert(lt_move_is_allowed(allowed, state, next));
+	LT_MOVE_SEEN(OBJECT, state, next);
 	if (next == LT_OBJECT_GONE || next == LT_OBJECT_RESTORING || next == LT_OBJECT_FAILED)
 		tn_store_relaxed64(&o->id, 0);
 	/* [L1] release: whoever sees LIVE sees the id that belongs to it. */

@@ -14,6 +14,7 @@ TN_STATIC_ASSERT((int)LT_SLOT_STATE_CNT <= 8, "the move mask has eight states");
 void lt_slot_move(struct lt_slot *slot, enum lt_slot_state next)
 {
 	tn_assert(lt_move_is_allowed(allowed, slot->state, next));
+	LT_MOVE_SEEN(SLOT, slot->state, next);
 	slot->state = (uint8_t)next;
 }
 

@@ -67,4 +67,15 @@ static inline bool lt_move_is_allowed(uint64_t moves, uint32_t from, uint32_t to
 	return (moves >> (from * 8 + to) & 1) != 0;
 }
 
+/* Builds with TENT_HOOKS: told each allowed move before it is made, by the thread that makes it: for contexts and objects
+ * under the context's lock, for slots the owner of the queue pair. For coverage in tests. Set it before tent_open(); NULL
+ * = nobody. */
+#if TENT_HOOKS
+enum lt_machine { LT_MACHINE_CONTEXT, LT_MACHINE_OBJECT, LT_MACHINE_SLOT };
+extern void (*lt_move_seen)(enum lt_machine machine, unsigned from, unsigned to);
+#define LT_MOVE_SEEN(machine, from, to) (lt_move_seen != NULL ? lt_move_seen(LT_MACHINE_##machine, from, to) : (void)0)
+#else
+#define LT_MOVE_SEEN(machine, from, to) ((void)0)
+#endif
+
 #endif

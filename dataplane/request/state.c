@@ -45,6 +45,7 @@ TN_INLINE void recount(uint32_t *population, unsigned from, unsigned to)
 void dp_request_move(struct dp_states *s, struct dp_request *r, enum dp_request_state to)
 {
 	tn_assert(request_allowed >> (r->state * 8u + to) & 1);
+	DP_MOVE_SEEN(&dp_machines[0], r->state, to);
 	recount(s->request, r->state, to);
 	r->state = (uint8_t)to;
 }
@@ -52,6 +53,7 @@ void dp_request_move(struct dp_states *s, struct dp_request *r, enum dp_request_
 void dp_owner_move(struct dp_states *s, struct dp_owner *o, enum dp_owner_state to)
 {
 	tn_assert(owner_allowed >> (o->state * 8u + to) & 1);
+	DP_MOVE_SEEN(&dp_machines[1], o->state, to);
 	recount(s->owner, o->state, to);
 	o->state = (uint8_t)to;
 }
@@ -59,6 +61,7 @@ void dp_owner_move(struct dp_states *s, struct dp_owner *o, enum dp_owner_state 
 void dp_attempt_move(struct dp_states *s, struct dp_attempt *a, enum dp_attempt_state to)
 {
 	tn_assert(attempt_allowed >> (a->state * 8u + to) & 1);
+	DP_MOVE_SEEN(&dp_machines[2], a->state, to);
 	recount(s->attempt, a->state, to);
 	a->state = (uint8_t)to;
 }

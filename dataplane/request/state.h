@@ -58,7 +58,16 @@ struct dp_machine {
 	const struct dp_move_row *moves;
 	uint32_t move_cnt;
 };
-extern const struct dp_machine dp_machines[];
+extern const struct dp_machine dp_machines[]; /* request, owner, attempt */
 extern const uint32_t dp_machine_cnt;
+
+/* Builds with TENT_HOOKS: told each allowed move of every machine of the data plane, by the thread that owns the object,
+ * before it is made. For coverage in tests. Set it before any thread runs; NULL = nobody. */
+#if TENT_HOOKS
+extern void (*dp_move_seen)(const struct dp_machine *m, unsigned from, unsigned to);
+#define DP_MOVE_SEEN(m, from, to) (tn_unlikely(dp_move_seen != NULL) ? dp_move_seen(m, from, to) : (void)0)
+#else
+#define DP_MOVE_SEEN(m, from, to) ((void)0)
+#endif
 
 #endif

@@ -19,6 +19,7 @@ TN_STATIC_ASSERT((int)DP_LANE_STATE_CNT <= 8, "the move mask has eight states");
 void dp_lane_move(struct dp_lane *l, enum dp_lane_state to)
 {
 	tn_assert(allowed >> (l->state * 8u + to) & 1);
+	DP_MOVE_SEEN(&dp_lane_machine, l->state, to);
 	l->state = (uint8_t)to;
 }
 

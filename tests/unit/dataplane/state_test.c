@@ -4,6 +4,7 @@
 #include "dataplane/request/state.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -60,8 +61,35 @@ static void test_forbidden(void)
 	CU_ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 }
 
+#if TENT_HOOKS
+static char seen[128];
+static void see(const struct dp_machine *m, unsigned from, unsigned to)
+{
+	size_t n = strlen(seen);
+	(void)snprintf(seen + n, sizeof seen - n, "%s %s>%s;", m->name, m->states[from], m->states[to]);
+}
+#endif
+
+static void test_observer(void)
+{
+#if TENT_HOOKS
+	struct dp_states s = { 0 };
+	struct dp_request r = { .state = DP_REQUEST_FREE };
+	struct dp_owner o = { .state = DP_OWNER_DISPATCHED };
+	struct dp_attempt a = { .state = DP_ATTEMPT_ACTIVE };
+	dp_move_seen = see;
+	dp_request_move(&s, &r, DP_REQUEST_QUEUED);
+	dp_owner_move(&s, &o, DP_OWNER_WAITING);
+	dp_attempt_move(&s, &a, DP_ATTEMPT_CANCELING);
+	dp_move_seen = NULL;
+	dp_request_move(&s, &r, DP_REQUEST_RUNNING);
+	CU_ASSERT_STRING_EQUAL(seen, "request free>queued;owner dispatched>waiting;attempt active>canceling;");
+#endif
+}
+
 TN_TEST_MAIN("state",
 	{ "every state can be entered and left", test_tables },
 	{ "counts follow the moves", test_counts },
 	{ "a forbidden move aborts", test_forbidden },
+	{ "an observer sees the moves", test_observer },
 )

@@ -2,11 +2,15 @@
  * Handle tables, name tables, the timer wheel, tickets, the crew: the parts that need no socket. */
 #include <sched.h>
 #include <stdio.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/unit/dataplane_ctl/bench.h"
 #include "common/clock.h"
 #include "dataplane/config.h"
+#include "dataplane/control_state.h"
 #include "tests/unit/cu.h"
 
 static void stale_handles_miss(void)
@@ -223,7 +227,54 @@ static void dropped_worker_is_not_waited_for(void)
 	bench_stop(&b);
 }
 
-TN_TEST_MAIN("tables", { "stale handles miss", stale_handles_miss }, { "names with twins", names_with_twins },
+#if TENT_HOOKS
+static const struct dp_machine *seen;
+static unsigned seen_from, seen_to;
+static void see(const struct dp_machine *m, unsigned from, unsigned to)
+{
+	seen = m;
+	seen_from = from;
+	seen_to = to;
+}
+#endif
+
+/* Each move of each table is made, and seen; one that stands in no table stops the process. */
+static void states_move_as_drawn(void)
+{
+#if TENT_HOOKS
+	dp_move_seen = see;
+#endif
+	for (unsigned object = 0; object < DP_CONTROL_OBJECT_CNT; object++) {
+		const struct dp_machine *m = &dp_control_machines[object];
+
+		for (uint32_t i = 0; i < m->move_cnt; i++) {
+			uint8_t state = m->moves[i].from;
+
+			dp_control_move((enum dp_control_object)object, &state, m->moves[i].to);
+			CU_ASSERT_EQUAL(state, m->moves[i].to);
+#if TENT_HOOKS
+			CU_ASSERT(seen == m && seen_from == m->moves[i].from && seen_to == m->moves[i].to);
+#endif
+		}
+	}
+#if TENT_HOOKS
+	dp_move_seen = NULL;
+#endif
+	pid_t pid = fork();
+	if (pid == 0) {
+		uint8_t state = DP_LINK_DOWN;
+
+		(void)!freopen("/dev/null", "w", stderr);
+		dp_control_move(DP_CONTROL_LINK, &state, DP_LINK_LIVE);
+		_exit(0);
+	}
+	int status = 0;
+	CU_ASSERT_EQUAL_FATAL(waitpid(pid, &status, 0), pid);
+	CU_ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
+
+TN_TEST_MAIN("tables", { "stale handles miss", stale_handles_miss }, { "states move as drawn", states_move_as_drawn },
+             { "names with twins", names_with_twins },
              { "timers fire once and can cancel each other", timers_fire_once_and_can_cancel_each_other },
              { "tickets are bound", tickets_are_bound },
              { "tickets are revoked and displaced", tickets_are_revoked_and_displaced },

@@ -2,6 +2,7 @@
  * The table of batches: what it remembers, for how long, and what happens when it is full. */
 #include "dataplane/libtent/batch.h"
 
+#include "dataplane/libtent/queue.h"
 #include "tests/unit/cu.h"
 
 static struct lt_batches t;
@@ -89,7 +90,27 @@ static void a_closed_number_starts_anew(void)
 	lt_batches_destroy(&t);
 }
 
+#if TENT_HOOKS
+static uint32_t seen;
+static void see(enum lt_machine m, unsigned from, unsigned to)
+{
+	seen += m == LT_MACHINE_SLOT && from == LT_SLOT_FREE && to == LT_SLOT_HELD;
+}
+#endif
+
+static void an_observer_sees_the_moves(void)
+{
+#if TENT_HOOKS
+	struct lt_slot slot = { .state = LT_SLOT_FREE };
+	lt_move_seen = see;
+	lt_slot_move(&slot, LT_SLOT_HELD);
+	lt_move_seen = NULL;
+	CU_ASSERT_EQUAL(seen, 1);
+#endif
+}
+
 TN_TEST_MAIN("libtent batch",
+	{ "an observer sees the moves", an_observer_sees_the_moves },
 	{ "the oldest that went well makes room", the_oldest_that_went_well_makes_room },
 	{ "an unknown number begins now", an_unknown_number_begins_now },
 	{ "a member more keeps its batch", a_member_more_keeps_its_batch },

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "dataplane/request/state.h"
 #include "tests/unit/cu.h"
 #include "tests/unit/stream/mem_net.h"
 #include "tests/unit/stream/rig.h"
@@ -312,7 +313,27 @@ static void test_addresses(void)
 	end();
 }
 
+#if TENT_HOOKS
+static uint32_t seen;
+static void see(const struct dp_machine *m, unsigned from, unsigned to)
+{
+	seen += m == &dp_lane_machine && from == DP_LANE_READY && to == DP_LANE_DRAINING;
+}
+#endif
+
+static void test_observer(void)
+{
+#if TENT_HOOKS
+	static struct dp_lane l = { .state = DP_LANE_READY };
+	dp_move_seen = see;
+	dp_lane_move(&l, DP_LANE_DRAINING);
+	dp_move_seen = NULL;
+	CU_ASSERT_EQUAL(seen, 1);
+#endif
+}
+
 TN_TEST_MAIN("stream lanes",
+	{ "an observer sees the moves", test_observer },
 	{ "one byte at a time", test_dribble },
 	{ "cut at every place", test_every_cut },
 	{ "runs of small operations", test_runs },
