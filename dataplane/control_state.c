@@ -37,38 +37,15 @@ static const struct dp_move_row link_moves[] = { DP_LINK_MOVES(X) };
 const struct dp_machine dp_control_machines[DP_CONTROL_OBJECT_CNT] = { DP_CONTROL_OBJECTS(X) };
 #undef X
 
-/* One bit per (from, to), as a constant: up to 8 states. */
-#define BIT(f, t) | UINT64_C(1) << ((f) * 8 + (t))
-#define X(f, t, when) BIT(DP_APP_##f, DP_APP_##t)
-static const uint64_t app_allowed = UINT64_C(0) DP_APP_MOVES(X);
-#undef X
-#define X(f, t, when) BIT(DP_QPAIR_##f, DP_QPAIR_##t)
-static const uint64_t qpair_allowed = UINT64_C(0) DP_QPAIR_MOVES(X);
-#undef X
-#define X(f, t, when) BIT(DP_MEM_##f, DP_MEM_##t)
-static const uint64_t mem_allowed = UINT64_C(0) DP_MEM_MOVES(X);
-#undef X
-#define X(f, t, when) BIT(DP_SEG_##f, DP_SEG_##t)
-static const uint64_t seg_allowed = UINT64_C(0) DP_SEG_MOVES(X);
-#undef X
-#define X(f, t, when) BIT(DP_OPENED_##f, DP_OPENED_##t)
-static const uint64_t opened_allowed = UINT64_C(0) DP_OPENED_MOVES(X);
-#undef X
-#define X(f, t, when) BIT(DP_LINK_##f, DP_LINK_##t)
-static const uint64_t link_allowed = UINT64_C(0) DP_LINK_MOVES(X);
-#undef X
-
-#define X(P, p, label, text) TN_STATIC_ASSERT((int)DP_##P##_STATE_CNT <= 8, "the move mask has eight states");
-DP_CONTROL_OBJECTS(X)
-#undef X
-#define X(P, p, label, text) [DP_CONTROL_##P] = &p##_allowed,
-static const uint64_t *const allowed[DP_CONTROL_OBJECT_CNT] = { DP_CONTROL_OBJECTS(X) };
-#undef X
-
 void dp_control_move(enum dp_control_object object, uint8_t *state, unsigned to)
 {
-	tn_assert(*allowed[object] >> (*state * 8u + to) & 1);
-	DP_MOVE_SEEN(&dp_control_machines[object], *state, to);
+	const struct dp_machine *m = &dp_control_machines[object];
+	bool allowed = false;
+
+	for (uint32_t i = 0; i < m->move_cnt; i++)
+		allowed |= m->moves[i].from == *state && m->moves[i].to == to;
+	tn_assert(allowed);
+	DP_MOVE_SEEN(m, *state, to);
 	*state = (uint8_t)to;
 }
 
