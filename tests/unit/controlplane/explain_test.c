@@ -36,16 +36,6 @@ static void data_plane_answers(struct net *n)
 	tn_message_clear(&m);
 }
 
-/* What tentctl gets. */
-static struct tn_message answer(struct net *n, tn_status status)
-{
-	struct tn_message m;
-	CU_ASSERT_TRUE_FATAL(net_bus_take(n, A, &m));
-	CU_ASSERT_TRUE(m.reply && m.id == 9);
-	CU_ASSERT_EQUAL(m.status, status);
-	return m;
-}
-
 static const char *text_at(const json_t *o, const char *first, const char *second)
 {
 	const char *s = json_string_value(json_object_get(second != NULL ? json_object_get(o, first) : o,
@@ -65,7 +55,7 @@ static void a_segment_of_this_host(void)
 	net_publish(n, A, "own", 5, PEERS);
 	ask(n, "own");
 	data_plane_answers(n);
-	struct tn_message m = answer(n, TN_OK);
+	struct tn_message m = net_bus_answer(n, A, 9, TN_OK);
 	CU_ASSERT_STRING_EQUAL(text_at(m.body, "target", NULL), "segment");
 	CU_ASSERT_TRUE(json_is_true(at(m.body, "segment_state", "published")));
 	CU_ASSERT_EQUAL(json_integer_value(at(m.body, "segment_state", "generation")), 5);
@@ -83,7 +73,7 @@ static void a_peer_is_probed_first(void)
 	net_attach(n, B, 0xb1, 1);
 	ask(n, "b");
 	data_plane_answers(n);
-	struct tn_message m = answer(n, TN_OK);
+	struct tn_message m = net_bus_answer(n, A, 9, TN_OK);
 	CU_ASSERT_STRING_EQUAL(text_at(m.body, "target", NULL), "peer");
 	CU_ASSERT_STRING_EQUAL(text_at(m.body, "peer", "name"), "b");
 	CU_ASSERT_TRUE(json_is_true(at(m.body, "peer", "answers")));
@@ -95,7 +85,7 @@ static void a_peer_is_probed_first(void)
 	net_publish(n, A, "b", 6, PEERS);
 	ask(n, "b");
 	data_plane_answers(n);
-	m = answer(n, TN_OK);
+	m = net_bus_answer(n, A, 9, TN_OK);
 	CU_ASSERT_STRING_EQUAL(text_at(m.body, "target", NULL), "peer");
 	CU_ASSERT_TRUE(json_is_true(json_object_get(m.body, "also_segment_here")));
 	tn_message_clear(&m);
@@ -111,7 +101,7 @@ static void a_peer_that_does_not_answer(void)
 	for (int i = 0; i < 200 && n->host[A].link_out == NULL; i++) /* the probe's own bound is 1 s */
 		net_pass(n, 10 * TN_NS_PER_MS);
 	data_plane_answers(n);
-	struct tn_message m = answer(n, TN_OK);
+	struct tn_message m = net_bus_answer(n, A, 9, TN_OK);
 	CU_ASSERT_TRUE(json_is_false(at(m.body, "peer", "answers")));
 	CU_ASSERT_STRING_NOT_EQUAL(text_at(m.body, "peer", "error"), "");
 	CU_ASSERT_STRING_NOT_EQUAL(text_at(m.body, "peer", "detail"), "");
@@ -130,7 +120,7 @@ static void the_cache_of_a_remote_segment(void)
 	net_publish(n, B, "kv", 5, PEERS);
 	ask(n, "b/kv");
 	data_plane_answers(n);
-	m = answer(n, TN_OK);
+	m = net_bus_answer(n, A, 9, TN_OK);
 	CU_ASSERT_STRING_EQUAL(text_at(m.body, "target", NULL), "remote_segment");
 	CU_ASSERT_STRING_EQUAL(text_at(m.body, "segment_state", "cache"), "empty");
 	tn_message_clear(&m);
@@ -143,7 +133,7 @@ static void the_cache_of_a_remote_segment(void)
 	CU_ASSERT_EQUAL_FATAL(strlen(ticket), 32);
 	ask(n, "b/kv");
 	data_plane_answers(n);
-	m = answer(n, TN_OK);
+	m = net_bus_answer(n, A, 9, TN_OK);
 	CU_ASSERT_STRING_EQUAL(text_at(m.body, "segment_state", "cache"), "held");
 	CU_ASSERT_EQUAL(json_integer_value(at(m.body, "segment_state", "bytes")), 1 << 20);
 	CU_ASSERT_TRUE(json_is_true(at(m.body, "segment_state", "current")));
@@ -171,7 +161,7 @@ static void a_segment_that_the_peer_does_not_have(void)
 		tn_message_clear(&m);
 	ask(n, "b/nosuch");
 	data_plane_answers(n);
-	m = answer(n, TN_OK);
+	m = net_bus_answer(n, A, 9, TN_OK);
 	CU_ASSERT_STRING_EQUAL(text_at(m.body, "segment_state", "cache"), "refused");
 	CU_ASSERT_STRING_EQUAL(text_at(m.body, "segment_state", "error"), "not_found");
 	CU_ASSERT_TRUE(json_is_integer(at(m.body, "segment_state", "retry_ms")));
@@ -194,12 +184,12 @@ static void refusals_say_what_is_wrong(void)
 	net_attach(n, A, 0xa1, 1);
 	for (size_t i = 0; i < TN_ARRAY_LEN(cases); i++) {
 		ask(n, cases[i].target);
-		m = answer(n, cases[i].status);
+		m = net_bus_answer(n, A, 9, cases[i].status);
 		CU_ASSERT_PTR_NOT_NULL(strstr(m.detail, cases[i].text));
 		tn_message_clear(&m);
 	}
 	net_bus_say(n, A, "explain", 9, NULL);
-	m = answer(n, TN_INVALID);
+	m = net_bus_answer(n, A, 9, TN_INVALID);
 	CU_ASSERT_PTR_NOT_NULL(strstr(m.detail, "target"));
 	tn_message_clear(&m);
 	CU_ASSERT_FALSE(net_link_take(n, A, &m)); /* nobody was asked */
@@ -212,7 +202,7 @@ static void without_the_data_plane(void)
 	struct tn_message m;
 	ask(n, "b");
 	net_pass(n, 2 * TN_NS_PER_S);
-	m = answer(n, TN_OK);
+	m = net_bus_answer(n, A, 9, TN_OK);
 	CU_ASSERT_TRUE(json_is_null(json_object_get(m.body, "data_plane")));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text_at(m.body, "data_plane_error", NULL), "no data plane of host a has attached"));
 	tn_message_clear(&m);
@@ -224,7 +214,7 @@ static void without_the_data_plane(void)
 	struct tn_message r;
 	net_link_say(n, A, "explain", m.id, true, TN_INVALID, NULL);
 	tn_message_clear(&m);
-	r = answer(n, TN_OK);
+	r = net_bus_answer(n, A, 9, TN_OK);
 	CU_ASSERT_TRUE(json_is_null(json_object_get(r.body, "data_plane")));
 	CU_ASSERT_TRUE(json_is_string(json_object_get(r.body, "data_plane_error")));
 	tn_message_clear(&r);
@@ -233,7 +223,7 @@ static void without_the_data_plane(void)
 	m = question(n);
 	tn_message_clear(&m);
 	net_pass(n, 1100 * TN_NS_PER_MS);
-	m = answer(n, TN_OK);
+	m = net_bus_answer(n, A, 9, TN_OK);
 	CU_ASSERT_TRUE(json_is_null(json_object_get(m.body, "data_plane")));
 	tn_message_clear(&m);
 	net_free(n);
@@ -248,12 +238,12 @@ static void a_silent_data_plane_is_named(void)
 	net_publish(n, A, "own", 5, PEERS);
 	net_pass(n, 60 * TN_NS_PER_S);
 	ask(n, "own");
-	m = answer(n, TN_OK);
+	m = net_bus_answer(n, A, 9, TN_OK);
 	CU_ASSERT_PTR_NOT_NULL(strstr(text_at(m.body, "data_plane_error", NULL),
 				      "the data plane of host a does not answer: silent for 60 s"));
 	tn_message_clear(&m);
 	net_bus_say(n, A, "status", 9, NULL);
-	m = answer(n, TN_OK);
+	m = net_bus_answer(n, A, 9, TN_OK);
 	CU_ASSERT_PTR_NOT_NULL(strstr(text_at(m.body, "data_plane_trouble", NULL), "silent for 60 s"));
 	tn_message_clear(&m);
 	net_attach(n, B, 0xb1, 1); /* asked there */
@@ -269,7 +259,7 @@ static void a_silent_data_plane_is_named(void)
 	tn_message_clear(&m);
 	cp_node_link_lost(n->host[A].node, n->now_ns); /* now it is dead */
 	net_bus_say(n, A, "status", 9, NULL);
-	m = answer(n, TN_OK);
+	m = net_bus_answer(n, A, 9, TN_OK);
 	CU_ASSERT_PTR_NOT_NULL(strstr(text_at(m.body, "data_plane_trouble", NULL), "the data plane of host a is dead"));
 	tn_message_clear(&m);
 	net_free(n);

@@ -224,6 +224,15 @@ bool net_link_take(struct net *n, int host, struct tn_message *out)
 
 bool net_bus_take(struct net *n, int host, struct tn_message *out) { return take(&n->host[host].bus_out, out); }
 
+struct tn_message net_bus_answer(struct net *n, int host, uint64_t id, tn_status status)
+{
+	struct tn_message m;
+	CU_ASSERT_TRUE_FATAL(net_bus_take(n, host, &m));
+	CU_ASSERT_TRUE(m.reply && m.id == id);
+	CU_ASSERT_EQUAL(m.status, status);
+	return m;
+}
+
 static void expect_ok(struct net *n, int host, const char *type)
 {
 	struct tn_message m;

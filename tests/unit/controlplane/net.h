@@ -50,6 +50,8 @@ void net_bus_say(struct net *n, int host, const char *type, uint64_t id, json_t 
 /* Next message to the data plane (or tentctl) of `host`; false when none. Clear it with tn_message_clear(). */
 bool net_link_take(struct net *n, int host, struct tn_message *out);
 bool net_bus_take(struct net *n, int host, struct tn_message *out);
+/* The answer with `status` to question `id` of the tentctl of `host`, which must be there; the caller clears it. */
+struct tn_message net_bus_answer(struct net *n, int host, uint64_t id, tn_status status);
 
 /* Attach a data plane with `session` byte and an empty snapshot; takes and checks the replies. */
 void net_attach(struct net *n, int host, uint8_t session_byte, uint64_t generation);

@@ -30,15 +30,6 @@ static void ask(struct net *n)
 	net_settle(n);
 }
 
-static struct tn_message answer(struct net *n, tn_status status)
-{
-	struct tn_message m;
-	CU_ASSERT_TRUE_FATAL(net_bus_take(n, A, &m));
-	CU_ASSERT_TRUE(m.reply && m.id == 9);
-	CU_ASSERT_EQUAL(m.status, status);
-	return m;
-}
-
 static uint64_t generation_of(const struct tn_message *m, const char *daemon)
 {
 	return (uint64_t)json_integer_value(json_object_get(json_object_get(m->body, daemon), "generation"));
@@ -67,7 +58,7 @@ static void both_answer(void)
 	struct tn_message m = question(n);
 	net_link_say(n, A, "reload", m.id, true, TN_OK, json_pack("{s:i}", "generation", 3));
 	tn_message_clear(&m);
-	m = answer(n, TN_OK);
+	m = net_bus_answer(n, A, 9, TN_OK);
 	CU_ASSERT_EQUAL(generation_of(&m, "control_plane"), 7);
 	CU_ASSERT_EQUAL(generation_of(&m, "data_plane"), 3);
 	CU_ASSERT_STRING_EQUAL(dp_error(&m), "");
@@ -80,7 +71,7 @@ static void without_the_data_plane(void)
 {
 	struct net *n = start();
 	ask(n);
-	struct tn_message m = answer(n, TN_OK);
+	struct tn_message m = net_bus_answer(n, A, 9, TN_OK);
 	CU_ASSERT_EQUAL(generation_of(&m, "control_plane"), 7);
 	CU_ASSERT_TRUE(json_is_null(json_object_get(m.body, "data_plane")));
 	CU_ASSERT_PTR_NOT_NULL(strstr(dp_error(&m), "no data plane of host a has attached"));
@@ -90,14 +81,14 @@ static void without_the_data_plane(void)
 	m = question(n);
 	net_link_say(n, A, "reload", m.id, true, TN_AGAIN, NULL);
 	tn_message_clear(&m);
-	m = answer(n, TN_OK);
+	m = net_bus_answer(n, A, 9, TN_OK);
 	CU_ASSERT_TRUE(json_is_null(json_object_get(m.body, "data_plane")) && dp_error(&m)[0] != '\0');
 	tn_message_clear(&m);
 	ask(n); /* it says nothing: bounded by the asker's deadline */
 	m = question(n);
 	tn_message_clear(&m);
 	net_pass(n, 10 * TN_NS_PER_S);
-	m = answer(n, TN_OK);
+	m = net_bus_answer(n, A, 9, TN_OK);
 	CU_ASSERT_TRUE(dp_error(&m)[0] != '\0');
 	tn_message_clear(&m);
 	CU_ASSERT_EQUAL(reloads, 3);
@@ -110,7 +101,7 @@ static void who_cannot_says_so(void)
 	net_attach(n, A, 0xa1, 1);
 	n->host[A].node->reload = NULL;
 	ask(n);
-	struct tn_message m = answer(n, TN_UNSUPPORTED);
+	struct tn_message m = net_bus_answer(n, A, 9, TN_UNSUPPORTED);
 	tn_message_clear(&m);
 	CU_ASSERT_FALSE(net_link_take(n, A, &m));
 	net_free(n);
