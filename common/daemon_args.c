@@ -96,18 +96,6 @@ static tn_status open_log(const struct tn_daemon_args *a, const struct tn_config
 	return s;
 }
 
-static void log_change(const struct tn_config *old, const struct tn_config *now, struct tn_config_change change)
-{
-	char was[256], is[256];
-	if (!change.hot) {
-		tn_log_warn("config", "%s differs; it takes effect after a restart", tn_config_key_path(change.key));
-		return;
-	}
-	tn_config_value_text(old, change.key, was, sizeof was);
-	tn_config_value_text(now, change.key, is, sizeof is);
-	tn_log_info("config", "%s: %s -> %s", tn_config_key_path(change.key), was, is);
-}
-
 static void log_warnings(const struct tn_config *cfg, struct tn_config_errors *scratch)
 {
 	char line[TN_CONFIG_ERROR_LINE];
@@ -140,29 +128,27 @@ tn_status tn_daemon_config(const struct tn_daemon_args *a, struct tn_config **ou
 	return s;
 }
 
-static json_t *change_json(const struct tn_config *old, const struct tn_config *now, enum tn_config_key key)
-{
-	char was[256], is[256];
-	json_t *j = json_object();
-	tn_config_value_text(old, key, was, sizeof was);
-	tn_config_value_text(now, key, is, sizeof is);
-	tn_json_put_str(j, "key", tn_config_key_path(key));
-	tn_json_put_str(j, "old", was);
-	tn_json_put_str(j, "new", is);
-	return j;
-}
-
 /* What a reload found, into the log and for whoever asked. */
 struct reload_report { json_t *changed, *restart, *errors; };
 
 static void report_change(struct reload_report *r, const struct tn_config *old, const struct tn_config *now,
 			  struct tn_config_change change)
 {
-	log_change(old, now, change);
-	if (change.hot)
-		json_array_append_new(r->changed, change_json(old, now, change.key));
-	else
-		json_array_append_new(r->restart, json_string(tn_config_key_path(change.key)));
+	const char *key = tn_config_key_path(change.key);
+	char was[256], is[256];
+	if (!change.hot) {
+		tn_log_warn("config", "%s differs; it takes effect after a restart", key);
+		json_array_append_new(r->restart, json_string(key));
+		return;
+	}
+	tn_config_value_text(old, change.key, was, sizeof was);
+	tn_config_value_text(now, change.key, is, sizeof is);
+	tn_log_info("config", "%s: %s -> %s", key, was, is);
+	json_t *j = json_object();
+	tn_json_put_str(j, "key", key);
+	tn_json_put_str(j, "old", was);
+	tn_json_put_str(j, "new", is);
+	json_array_append_new(r->changed, j);
 }
 
 static void report_error(struct reload_report *r, const struct tn_config_error *e)
