@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <netdb.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,42 +64,14 @@ static int connect_to(const char *where, char *err, size_t err_bytes)
 	return fd;
 }
 
-/* All that comes until the other end closes; NUL-terminated. */
-static char *read_all(int fd, uint64_t deadline_ns, char *err, size_t err_bytes)
+static void say_why(tn_status s, char *err, size_t err_bytes)
 {
-	size_t len = 0, room = 1 << 16;
-	char *text = malloc(room + 1);
-	while (text != NULL) {
-		struct pollfd p = { .fd = fd, .events = POLLIN };
-		uint64_t left = tn_remaining_ns(deadline_ns, tn_now_ns());
-		if (left == 0 || (poll(&p, 1, tn_ns_to_poll_ms(left)) < 0 && errno != EINTR)) {
-			snprintf(err, err_bytes, "the HTTP server did not answer in time");
-			break;
-		}
-		ssize_t n = recv(fd, text + len, room - len, MSG_DONTWAIT);
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
-			continue;
-		if (n < 0) {
-			snprintf(err, err_bytes, "the HTTP server broke off: %s", strerror(errno));
-			break;
-		}
-		if (n == 0) {
-			text[len] = '\0';
-			return text;
-		}
-		len += (size_t)n;
-		if (len < room)
-			continue;
-		char *more = room < TCTL_PAGE_MAX ? realloc(text, room * 2 + 1) : NULL;
-		if (more == NULL) {
-			snprintf(err, err_bytes, "the HTTP server sends more than %d bytes", TCTL_PAGE_MAX);
-			break;
-		}
-		room *= 2;
-		text = more;
-	}
-	free(text);
-	return NULL;
+	if (s == TN_TIMEOUT)
+		snprintf(err, err_bytes, "the HTTP server did not answer in time");
+	else if (s == TN_TOO_BIG)
+		snprintf(err, err_bytes, "the HTTP server sends more than %d bytes", TCTL_PAGE_MAX);
+	else
+		snprintf(err, err_bytes, "the HTTP server broke off: %s", tn_status_meaning(s));
 }
 
 /* The status in the first line of an answer, 0: it is none. */
@@ -119,10 +90,11 @@ char *tctl_page_fetch(const char *where, const char *page, uint64_t timeout_ns, 
 		return NULL;
 	int n = snprintf(ask, sizeof ask, "GET %.100s HTTP/1.0\r\nHost: %.200s\r\n\r\n", page, where);
 	char *answer = NULL;
-	if (send(fd, ask, (size_t)n, MSG_NOSIGNAL) == n)
-		answer = read_all(fd, deadline_ns, err, err_bytes);
-	else
+	tn_status s = TN_OK;
+	if (send(fd, ask, (size_t)n, MSG_NOSIGNAL) != n)
 		snprintf(err, err_bytes, "http://%s%s: %s", where, page, strerror(errno));
+	else if ((answer = tctl_read_to_end(fd, TCTL_PAGE_MAX, deadline_ns, &s)) == NULL)
+		say_why(s, err, err_bytes);
 	close(fd);
 	if (answer == NULL)
 		return NULL;

@@ -130,6 +130,11 @@ const char *tctl_count_text(const json_t *obj, const char *key, const char *one,
 const char *tctl_bytes_text(uint64_t bytes);
 const char *tctl_time_text(uint64_t ns);
 
+/* ---- read.c ---- */
+/* All that comes from `fd` until it ends, NUL-terminated, from malloc. NULL: *why_out is TIMEOUT, TOO_BIG (more than `most`
+ * bytes), CANCELED (tctl_stopped()), NO_MEMORY, or the status of an errno. Blocks until the deadline at most. */
+char *tctl_read_to_end(int fd, size_t most, uint64_t deadline_ns, tn_status *why_out);
+
 /* ---- progress.c ---- */
 struct tctl_progress { const char *what; uint64_t total, start_ns, shown_ns; bool tty; };
 /* A bar on stderr when that is a terminal, nothing otherwise. */

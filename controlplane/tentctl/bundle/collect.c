@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,41 +70,9 @@ static void run_verb(const struct tctl *t, const char *const *words, int out)
 	_exit(127);
 }
 
-/* What comes out of `fd` until it ends: NUL-terminated, from malloc. NULL: *why. */
-static char *drain(int fd, uint64_t deadline_ns, const char **why)
+static const char *reason_of(tn_status s)
 {
-	size_t len = 0, room = 1 << 16;
-	char *text = malloc(room + 1);
-	*why = "no_answer";
-	while (text != NULL && !tctl_stopped()) {
-		struct pollfd p = { .fd = fd, .events = POLLIN };
-		uint64_t left = tn_remaining_ns(deadline_ns, tn_now_ns());
-		if (left == 0) {
-			*why = "timed_out";
-			break;
-		}
-		if (poll(&p, 1, tn_ns_to_poll_ms(left)) <= 0)
-			continue;
-		ssize_t n = read(fd, text + len, room - len);
-		if (n == 0) {
-			text[len] = '\0';
-			return text;
-		}
-		if (n < 0 && errno != EINTR && errno != EAGAIN)
-			break;
-		len += n > 0 ? (size_t)n : 0;
-		if (len < room)
-			continue;
-		char *more = room < TCTL_BUNDLE_MEMBER_BYTES ? realloc(text, 2 * room + 1) : NULL;
-		if (more == NULL) {
-			*why = "too_big";
-			break;
-		}
-		room *= 2;
-		text = more;
-	}
-	free(text);
-	return NULL;
+	return s == TN_TIMEOUT ? "timed_out" : s == TN_TOO_BIG ? "too_big" : "no_answer";
 }
 
 static char *ask_verb(const struct tctl *t, const char *const *words, uint64_t deadline_ns, int *code_out, const char **why)
@@ -119,7 +86,10 @@ static char *ask_verb(const struct tctl *t, const char *const *words, uint64_t d
 	if (pid == 0)
 		run_verb(t, words, p[1]);
 	close(p[1]);
-	char *text = pid > 0 ? drain(p[0], TN_MIN(deadline_ns, tn_deadline_after(tn_now_ns(), VERB_NS)), why) : NULL;
+	tn_status s = TN_SYSTEM;
+	char *text = pid > 0 ? tctl_read_to_end(p[0], TCTL_BUNDLE_MEMBER_BYTES,
+						TN_MIN(deadline_ns, tn_deadline_after(tn_now_ns(), VERB_NS)), &s) : NULL;
+	*why = reason_of(s);
 	close(p[0]);
 	if (pid > 0) {
 		if (text == NULL)
