@@ -70,7 +70,7 @@ static void on_segment_updated(struct cp_node *node, const struct cp_request *rq
 		return;
 	}
 	TN_HOOK(cp_segment_updated);
-	cp_remote_invalidate(node, node->remote, rq->to.peer, name);
+	cp_remote_invalidate(node, node->remote, rq->to.peer, name, generation);
 	cp_link_segment_changed(node, node->peers[rq->to.peer].cfg->name, name, &session, generation);
 	cp_node_reply(node, &rq->to, TN_OK, NULL, NULL);
 	cp_opens_advance(node, rq->to.peer, name); /* some may wait for just this */

@@ -77,6 +77,24 @@ static void tell_waiting(struct cp_node *node, struct cp_local *l, const json_t 
 	json_decref(subs);
 }
 
+static bool findable(const json_t *seg)
+{
+	return (json_integer_value(json_object_get(seg, "access")) & SHR_ACCESS_PEERS) != 0;
+}
+
+/* old, NULL: what was there before. Peers find in this table what they may see: it is the registry. */
+static void count_put(struct cp_node *node, const json_t *old, const json_t *seg)
+{
+	const struct tn_metrics *m = node->metrics;
+	cp_count_segment(m, old == NULL ? TN_SEGMENT_EVENT_SNAPSHOT_PUBLISHED : TN_SEGMENT_EVENT_SNAPSHOT_MUTATED, true);
+	if (findable(old) && !findable(seg))
+		cp_count_segment(m, TN_SEGMENT_EVENT_REGISTRY_DELETE, true);
+	if (findable(seg) && !(findable(old) && generation_of(old) == generation_of(seg)))
+		cp_count_segment(m, TN_SEGMENT_EVENT_REGISTRY_PUBLISH, true);
+	if (old != NULL && generation_of(old) != generation_of(seg))
+		cp_count_segment(m, TN_SEGMENT_EVENT_GENERATION_ADVANCE, true);
+}
+
 /* Gone: those who used it wait for the next one of that name. */
 static void drop(struct cp_node *node, struct cp_local *l, const char *name)
 {
@@ -87,6 +105,9 @@ static void drop(struct cp_node *node, struct cp_local *l, const char *name)
 	if (json_array_size(subs) > 0 && json_object_size(l->wanted) < WANTED_MAX)
 		json_object_set(l->wanted, kept, subs);
 	tell_subscribers(node, entry, kept, 0);
+	cp_count_segment(node->metrics, TN_SEGMENT_EVENT_SNAPSHOT_MUTATED, true);
+	if (findable(json_object_get(entry, "seg")))
+		cp_count_segment(node->metrics, TN_SEGMENT_EVENT_REGISTRY_DELETE, true);
 	json_decref(entry);
 }
 
@@ -116,14 +137,17 @@ tn_status cp_local_put(struct cp_node *node, struct cp_local *l, const json_t *s
 {
 	char name[TN_NAME_MAX];
 	tn_status s = check_seg(seg, name, err, err_bytes);
-	if (s != TN_OK)
+	if (s != TN_OK) {
+		cp_count_segment(node->metrics, TN_SEGMENT_EVENT_SNAPSHOT_PUBLISHED, false);
 		return s;
+	}
 	json_t *old = json_object_get(l->by_name, name);
 	json_t *entry = json_object();
 	json_t *subs = old != NULL ? json_incref(json_object_get(old, "subs")) : json_array();
 	bool newer = old != NULL && generation_of(json_object_get(old, "seg")) != generation_of(seg);
 	if (newer)
 		tell_subscribers(node, old, name, generation_of(seg));
+	count_put(node, json_object_get(old, "seg"), seg);
 	if (json_object_set(entry, "seg", (json_t *)(uintptr_t)seg) != 0 || json_object_set_new(entry, "subs", subs) != 0 ||
 	    json_object_set_new(entry, "mark", json_integer(l->mark)) != 0 ||
 	    json_object_set_new(l->by_name, name, entry) != 0) {
@@ -132,8 +156,6 @@ tn_status cp_local_put(struct cp_node *node, struct cp_local *l, const json_t *s
 	}
 	if (old == NULL)
 		tell_waiting(node, l, seg, name);
-	cp_count_segment(node->metrics, old == NULL ? TN_SEGMENT_EVENT_SNAPSHOT_PUBLISHED : TN_SEGMENT_EVENT_SNAPSHOT_MUTATED,
-		       true);
 	return TN_OK;
 }
 
@@ -143,7 +165,6 @@ void cp_local_remove(struct cp_node *node, struct cp_local *l, const char *name,
 	if (entry == NULL || generation_of(json_object_get(entry, "seg")) > generation)
 		return;
 	drop(node, l, name);
-	cp_count_segment(node->metrics, TN_SEGMENT_EVENT_SNAPSHOT_MUTATED, true);
 }
 
 void cp_local_snapshot_end(struct cp_node *node, struct cp_local *l)
@@ -188,7 +209,7 @@ bool cp_local_allows(const json_t *seg, const char *peer_name)
 	size_t i;
 	json_t *p;
 	const json_t *peers = json_object_get(seg, "peers");
-	if ((json_integer_value(json_object_get(seg, "access")) & SHR_ACCESS_PEERS) == 0)
+	if (!findable(seg))
 		return false;
 	if (json_array_size(peers) == 0)
 		return true;

@@ -170,6 +170,8 @@ static void on_fetched(struct cp_node *node, void *ctx, tn_status status, const 
 	e->status = status;
 	cp_count_segment(node->metrics, TN_SEGMENT_EVENT_REMOTE_FETCH, status == TN_OK);
 	if (status == TN_OK && !(e->generation == generation && tn_id128_eq(&e->session, &session))) {
+		if (generation != 0)
+			cp_count_segment(node->metrics, TN_SEGMENT_EVENT_GENERATION_ADVANCE, true);
 		e->backoff_ns = e->retry_ns = 0;
 	} else {
 		uint64_t base = tn_config_ns(node->config, TN_CFG_CONTROL_NEGATIVE_CACHE_MS);
@@ -260,21 +262,30 @@ static void invalidate(struct cp_node *node, struct cp_remote_cache *c, struct c
 		entry_free(c, e);
 }
 
-void cp_remote_invalidate(struct cp_node *node, struct cp_remote_cache *c, uint32_t peer, const char *name)
+void cp_remote_invalidate(struct cp_node *node, struct cp_remote_cache *c, uint32_t peer, const char *name,
+			  uint64_t generation)
 {
 	struct cp_remote_entry *e = find(c, peer, name);
-	if (e != NULL)
-		invalidate(node, c, e);
+	if (e == NULL)
+		return;
+	if (!e->fetching && e->generation != 0 && generation > e->generation) /* else the answer tells */
+		cp_count_segment(node->metrics, TN_SEGMENT_EVENT_GENERATION_ADVANCE, true);
+	invalidate(node, c, e);
 }
 
 void cp_remote_invalidate_session(struct cp_node *node, struct cp_remote_cache *c, uint32_t peer,
 				  const struct tn_id128 *session)
 {
+	bool any = false;
 	tn_list_foreach(n, &c->lru) {
 		struct cp_remote_entry *e = tn_list_entry(n, struct cp_remote_entry, lru);
-		if (e->peer == peer && e->status == TN_OK && !tn_id128_eq(&e->session, session))
-			invalidate(node, c, e);
+		if (e->peer != peer || e->status != TN_OK || tn_id128_eq(&e->session, session))
+			continue;
+		any = true;
+		invalidate(node, c, e);
 	}
+	if (any)
+		cp_count_segment(node->metrics, TN_SEGMENT_EVENT_CACHE_RESET, true);
 }
 
 void cp_remote_forgive(struct cp_node *node, struct cp_remote_cache *c, uint32_t peer, const struct tn_id128 *session)

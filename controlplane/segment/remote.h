@@ -31,8 +31,9 @@ void cp_remote_get(struct cp_node *node, struct cp_remote_cache *c, uint32_t pee
 		   const struct tn_id128 *stale_session, uint64_t stale_generation, struct cp_remote_view *view_out);
 /* Look without asking anybody; false: nothing is known of it. */
 bool cp_remote_peek(struct cp_remote_cache *c, uint32_t peer, const char *name, struct cp_remote_view *view_out);
-/* The owner says it changed: drop the cached one (if older). */
-void cp_remote_invalidate(struct cp_node *node, struct cp_remote_cache *c, uint32_t peer, const char *name);
+/* The owner says it changed: drop the cached one. generation: of the one that is there now, 0: none. */
+void cp_remote_invalidate(struct cp_node *node, struct cp_remote_cache *c, uint32_t peer, const char *name,
+			  uint64_t generation);
 /* The peer's data plane restarted: all of its descriptors with another session are stale. */
 void cp_remote_invalidate_session(struct cp_node *node, struct cp_remote_cache *c, uint32_t peer,
 				  const struct tn_id128 *session);

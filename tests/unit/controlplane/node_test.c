@@ -357,6 +357,60 @@ static void last_failure_is_told(void)
 	net_free(n);
 }
 
+static uint64_t counted(struct net *n, int host, unsigned event, unsigned result)
+{
+	return tn_load_relaxed64(&n->host[host].cells.cell[TN_C2(SEGMENT_EVENTS_TOTAL, event, result).cell]);
+}
+
+static void segment_events_are_counted(void)
+{
+	enum { OK = TN_RESULT_SUCCESS, BAD = TN_RESULT_FAILURE };
+	static const struct { int host; unsigned event, result; uint64_t cnt; } rows[] = {
+		{ B, TN_SEGMENT_EVENT_SNAPSHOT_PUBLISHED, OK, 2 }, /* by each of its data planes */
+		{ B, TN_SEGMENT_EVENT_SNAPSHOT_PUBLISHED, BAD, 1 },
+		{ B, TN_SEGMENT_EVENT_SNAPSHOT_MUTATED, OK, 2 },   /* republished, hidden */
+		{ B, TN_SEGMENT_EVENT_REGISTRY_PUBLISH, OK, 3 },
+		{ B, TN_SEGMENT_EVENT_REGISTRY_DELETE, OK, 1 },
+		{ B, TN_SEGMENT_EVENT_GENERATION_ADVANCE, OK, 1 },
+		{ A, TN_SEGMENT_EVENT_REMOTE_FETCH, OK, 2 },
+		{ A, TN_SEGMENT_EVENT_CACHE_MISS, OK, 2 },
+		{ A, TN_SEGMENT_EVENT_CACHE_INVALIDATE, OK, 2 },
+		{ A, TN_SEGMENT_EVENT_GENERATION_ADVANCE, OK, 1 },
+		{ A, TN_SEGMENT_EVENT_CACHE_RESET, OK, 1 },
+		{ A, TN_SEGMENT_EVENT_REGISTRY_PUBLISH, OK, 0 },
+	};
+	struct net *n = pair();
+	struct tn_message m;
+	for (uint64_t id = 160; id < 162; id++) { /* a miss, then a hit */
+		ask_open(n, id, "b/kv");
+		if (id == 160)
+			net_install(n, B);
+		CU_ASSERT_EQUAL(reply_of(n, A, id, NULL), TN_OK);
+	}
+	net_publish(n, B, "kv", 6, PEERS);
+	net_settle(n);
+	ask_open(n, 162, "b/kv");
+	CU_ASSERT_EQUAL(reply_of(n, A, 162, NULL), TN_OK);
+	net_restart(n, B, 0x77); /* both daemons of B are new: A learns of it from their hello */
+	net_attach(n, B, 0xb2, 2);
+	net_pass(n, TN_NS_PER_S);
+	while (net_link_take(n, B, &m))
+		tn_message_clear(&m);
+	net_publish(n, B, "kv", 9, PEERS);
+	net_publish(n, B, "kv", 9, 1); /* from now on for its own user only */
+	net_link_say(n, B, "segment_published", 170, false, TN_OK, json_pack("{s:i,s:{s:s}}", "sequence", 4, "segment", "name", "kv"));
+	while (net_link_take(n, B, &m))
+		tn_message_clear(&m);
+	CU_ASSERT_TRUE(!TENT_METRICS || counted(n, A, TN_SEGMENT_EVENT_CACHE_HIT, OK) > 0);
+	for (unsigned i = 0; TENT_METRICS && i < TN_ARRAY_LEN(rows); i++) {
+		uint64_t cnt = counted(n, rows[i].host, rows[i].event, rows[i].result);
+		if (cnt != rows[i].cnt)
+			fprintf(stderr, "row %u: %llu\n", i, (unsigned long long)cnt);
+		CU_ASSERT_EQUAL(cnt, rows[i].cnt);
+	}
+	net_free(n);
+}
+
 static void denied_key_is_told_at_once(void)
 {
 	struct net *n = pair();
@@ -580,6 +634,7 @@ TN_TEST_MAIN("controlplane/node",
 	{ "withdrawal reaches readers", withdrawal_reaches_readers },
 	{ "an owner that repeats itself is not asked in a circle", owner_that_repeats_itself },
 	{ "a publisher that comes back is found at once", publisher_that_comes_back },
+	{ "segment events are counted", segment_events_are_counted },
 	{ "denied key is told at once", denied_key_is_told_at_once },
 	{ "the last failure is told", last_failure_is_told },
 	{ "datagrams are authentic", datagrams_are_authentic },
