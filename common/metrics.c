@@ -50,6 +50,7 @@ static const char *const window_move_values[] = { TN_WINDOW_MOVE_LIST(X) };
 static const char *const door_values[] = { TN_DOOR_LIST(X) };
 static const char *const dp_door_values[] = { TN_DP_DOOR_LIST(X) };
 static const char *const refusal_values[] = { TN_REFUSAL_LIST(X) };
+static const char *const note_event_values[] = { TN_NOTE_EVENT_LIST(X) };
 #undef X
 
 #define D(DOM, var) [TN_DOMAIN_##DOM] = { #var, TN_##DOM##_CNT, var##_values }
@@ -64,7 +65,7 @@ const struct tn_metric_domain_info tn_metric_domains[TN_DOMAIN_CNT] = {
 	D(SELECTION, selection), D(ADMISSION, admission), D(ADMISSION_END, admission_end), D(CREDIT_PULL, credit_pull),
 	D(CREDIT_RESERVE, credit_reserve), D(CREDIT_RESOURCE, credit_resource), D(CREDIT_PEER, credit_peer),
 	D(CREDIT_ALLOC, credit_alloc), D(WINDOW, window), D(WINDOW_MOVE, window_move),
-	D(DOOR, door), D(DP_DOOR, dp_door), D(REFUSAL, refusal),
+	D(DOOR, door), D(DP_DOOR, dp_door), D(REFUSAL, refusal), D(NOTE_EVENT, note_event),
 };
 #undef D
 

@@ -81,6 +81,10 @@
 #define TN_WINDOW_LIST(X) X(CONFIGURED, configured) X(EFFECTIVE, effective) X(CEILING, ceiling)
 #define TN_WINDOW_MOVE_LIST(X) X(UP, up) X(DOWN, down) X(CEILING_DOWN, ceiling_down) X(CEILING_PROBE, ceiling_probe)
 
+/* What became of a notice at the host of its receiver. */
+#define TN_NOTE_EVENT_LIST(X) \
+	X(DELIVERED, delivered) X(DROPPED_FULL, dropped_full) X(DROPPED_ORPHAN, dropped_orphan) X(DENIED, denied)
+
 /* Listening sockets of the control plane and of the data plane, and why a connection to one was closed unheard. */
 #define TN_DOOR_LIST(X) X(CONTROL, control) X(LINK, link) X(BUS, bus) X(HTTP, http)
 #define TN_DP_DOOR_LIST(X) X(ATTACH, attach) X(LANE, lane)
@@ -92,7 +96,7 @@
 	X(RING) X(PROCESS) X(CLEANUP) X(RDMA_SLICE) X(RDMA_CAUSE) X(RDMA_WC) X(RDMA_CQ) X(RDMA_DONE) X(RDMA_ENDPOINT) \
 	X(RDMA_TRANSITION) X(RDMA_NOTE) X(STREAM) X(STREAM_EVENT) X(SIDE) X(FRAME_ERROR) X(SHM_MAPPING) X(SEGMENT_EVENT) \
 	X(SELECTION) X(ADMISSION) X(ADMISSION_END) X(CREDIT_PULL) X(CREDIT_RESERVE) X(CREDIT_RESOURCE) X(CREDIT_PEER) \
-	X(CREDIT_ALLOC) X(WINDOW) X(WINDOW_MOVE) X(DOOR) X(DP_DOOR) X(REFUSAL)
+	X(CREDIT_ALLOC) X(WINDOW) X(WINDOW_MOVE) X(DOOR) X(DP_DOOR) X(REFUSAL) X(NOTE_EVENT)
 #define TN_METRICS_SHARED_DOMAIN_LIST(X) \
 	X(TRANSPORT) X(OP) X(MEMOP) X(OUTCOME) X(RESULT) X(PHASE) X(REASON) X(OWNER_KIND) X(WORKER_KIND) X(FORMAT) \
 	X(RPC_METHOD) X(RPC_OUTCOME)
@@ -186,6 +190,9 @@ enum tn_refusal { TN_REFUSAL_LIST(X) TN_REFUSAL_CNT };
 #undef X
 #define X(n, s) TN_WINDOW_MOVE_##n,
 enum tn_window_move { TN_WINDOW_MOVE_LIST(X) TN_WINDOW_MOVE_CNT };
+#undef X
+#define X(n, s) TN_NOTE_EVENT_##n,
+enum tn_note_event { TN_NOTE_EVENT_LIST(X) TN_NOTE_EVENT_CNT };
 #undef X
 
 /* Position of a framed transport in the STREAM domain; t is TN_TRANSPORT_HP_TCP or TN_TRANSPORT_TCP. */

@@ -149,6 +149,7 @@ void dp_attempt_done(struct dp_worker *w, struct dp_attempt *a, const struct dp_
 {
 	struct dp_owner *o = a->owner;
 	struct dp_result res = *result; /* may live in the attempt */
+	uint8_t kind = a->kind;
 	bool canceling = a->state == DP_ATTEMPT_CANCELING;
 	count_attempt_end(w, a, &res);
 	o->outdated = dp_view_remote_slot(&w->view, o->remote)->obj != a->remote;
@@ -156,6 +157,7 @@ void dp_attempt_done(struct dp_worker *w, struct dp_attempt *a, const struct dp_
 	drop_attempt(w, a);
 	o->attempt = NULL;
 	if (o->state == DP_OWNER_DONE) {
+		tn_counter_add(&w->stats.m, TN_C2(LATE_COMPLETIONS_TOTAL, kind, o->op), 1);
 		dp_owner_end(w, o, TN_OUTCOME_CANCELED, TN_CANCELED, 0, 0); /* everything left in it is a zombie */
 		return;
 	}
@@ -257,7 +259,7 @@ static struct dp_decision decide(struct dp_worker *w, struct dp_owner *o, const 
 	o->last_phase = res->phase;
 	o->last_reason = res->reason;
 	if (w->stopping && d.action != DP_ACTION_END)
-		d = (struct dp_decision){ DP_ACTION_END, TN_CANCELED, TN_PHASE_SHUTDOWN, TN_REASON_CANCELED };
+		d = (struct dp_decision){ DP_ACTION_END, TN_CANCELED, TN_PHASE_SHUTDOWN, TN_REASON_CANCELED, false };
 	return d;
 }
 
@@ -278,6 +280,10 @@ static tn_status fail_over(struct dp_worker *w, struct dp_owner *o, struct dp_re
 
 static void end_failed(struct dp_worker *w, struct dp_owner *o, const struct dp_decision *d)
 {
+	bool stream = o->last_transport == TN_TRANSPORT_HP_TCP || o->last_transport == TN_TRANSPORT_TCP;
+	if (d->exhausted && stream)
+		tn_counter_add(&w->stats.m, TN_C3(STREAM_EVENTS_TOTAL, tn_stream_kind(o->last_transport), o->op,
+						  TN_STREAM_EVENT_RETRY_EXHAUSTED), 1);
 	enum tn_outcome outcome = d->status == TN_TIMEOUT ? TN_OUTCOME_TIMEOUT :
 				  d->status == TN_CANCELED ? TN_OUTCOME_CANCELED : TN_OUTCOME_FAILED;
 	dp_owner_end(w, o, outcome, d->status, d->phase, d->reason);

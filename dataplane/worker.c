@@ -60,10 +60,19 @@ static uint32_t drain_hot(struct dp_worker *w)
 static uint32_t progress_transports(struct dp_worker *w)
 {
 	uint32_t done = 0;
-	for (uint32_t i = 0; i < w->transport_cnt; i++)
-		done += w->transports[i]->ops->progress(w->transports[i], w->now_ns, TRANSPORT_BUDGET);
+	for (uint32_t i = 0; i < w->transport_cnt; i++) {
+		struct dp_transport *t = w->transports[i];
+		uint32_t moved = t->ops->progress(t, w->now_ns, TRANSPORT_BUDGET);
+		if (moved > 0)
+			t->progress_ns = w->now_ns;
+		done += moved;
+	}
 	return done;
 }
+
+TN_STATIC_ASSERT((int)TN_WORKER_KIND_RDMA == (int)TN_TRANSPORT_RDMA && (int)TN_WORKER_KIND_HP_TCP == (int)TN_TRANSPORT_HP_TCP &&
+			 (int)TN_WORKER_KIND_TCP == (int)TN_TRANSPORT_TCP && (int)TN_WORKER_KIND_SHM == (int)TN_TRANSPORT_SHM,
+		 "a transport has the same number among the kinds of workers");
 
 static void publish(struct dp_worker *w)
 {
@@ -80,6 +89,7 @@ static void publish(struct dp_worker *w)
 	for (uint32_t i = 0; i < w->transport_cnt; i++) {
 		const struct dp_transport *t = w->transports[i];
 		up |= (uint32_t)t->up << t->ops->kind;
+		tn_gauge_set(&w->stats.m, TN_G1(WORKER_LAST_PROGRESS_TIMESTAMP_SECONDS, t->ops->kind), t->progress_ns);
 		for (uint32_t p = 0; t->ops->lane_cnt && p < w->view.peer_top; p++)
 			lanes += t->ops->lane_cnt(t, p);
 	}

@@ -67,7 +67,8 @@ struct dp_decision dp_classify(const struct dp_failure *f)
 		d.status = TN_AMBIGUOUS;
 		return d;
 	}
-	if (f->attempts >= f->attempts_max)
+	d.exhausted = f->attempts >= f->attempts_max;
+	if (d.exhausted)
 		return d;
 	d.action = want;
 	return d;

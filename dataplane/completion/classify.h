@@ -29,6 +29,7 @@ struct dp_decision {
 	enum dp_action action;
 	tn_status status;        /* END: what the application sees */
 	uint8_t phase, reason;
+	bool exhausted;          /* END: only because as many attempts were made as may be */
 };
 
 struct dp_decision dp_classify(const struct dp_failure *f);

@@ -176,8 +176,7 @@ void dp_release(struct dp_completion *c, struct dp_request *r)
 void dp_retire_note(struct dp_completion *c, struct dp_request *r, const struct dp_terminal *t, bool sent,
 		    uint64_t now_ns)
 {
-	if (t->outcome != TN_OUTCOME_COMPLETED)
-		tn_counter_add(&c->stats->m, TN_C3(TERMINAL_FAILURES_TOTAL, t->transport, t->phase, t->reason), 1);
+	tn_counter_add(&c->stats->m, TN_C2(NOTIFY_OUTCOMES_TOTAL, t->transport, t->outcome), 1);
 	dp_heap_remove(c->deadlines, r);
 	struct shr_cqe_shm cqe = make_cqe(r, t, now_ns - r->ingress_ns);
 	dp_cq_post(c, r->qp, &cqe, 0);

@@ -54,26 +54,28 @@ static void send_to_client(struct dp_control *ctl, struct dp_app *c, const struc
 	dp_app_send(c, m);
 }
 
+static tn_status count(struct dp_control *ctl, enum tn_note_event event, tn_status verdict)
+{
+	tn_counter_add(&ctl->metrics, TN_C1(NOTES_TOTAL, event), 1);
+	return verdict;
+}
+
 /* OK: delivered. STALE: no receiver. LIMIT: inbox full. Also PERMISSION, TOO_BIG. */
 static tn_status judge(struct dp_control *ctl, tn_handle segment, const struct dp_note_in *note)
 {
 	struct dp_local_segment *seg = dp_local_get(ctl, segment);
 
-	if (seg == NULL || !dp_app_is_live(seg->client)) {
-		ctl->notes.orphan_cnt++;
-		return TN_STALE;
-	}
+	if (seg == NULL || !dp_app_is_live(seg->client))
+		return count(ctl, TN_NOTE_EVENT_DROPPED_ORPHAN, TN_STALE);
 	if (note->len > SHR_NOTE_BYTES)
-		return TN_TOO_BIG;
+		return count(ctl, TN_NOTE_EVENT_DENIED, TN_TOO_BIG);
 	if (!may_send(seg->s, note))
-		return TN_PERMISSION;
-	if (seg->client->note_unacked >= tn_config_u64(ctl->config, TN_CFG_LIMITS_NOTE_INBOX)) {
-		ctl->notes.full_cnt++;
-		return TN_LIMIT;
-	}
+		return count(ctl, TN_NOTE_EVENT_DENIED, TN_PERMISSION);
+	if (seg->client->note_unacked >= tn_config_u64(ctl->config, TN_CFG_LIMITS_NOTE_INBOX))
+		return count(ctl, TN_NOTE_EVENT_DROPPED_FULL, TN_LIMIT);
 	send_to_client(ctl, seg->client, seg->s, note);
 	TN_HOOK(dp_note_delivered);
-	return TN_OK;
+	return count(ctl, TN_NOTE_EVENT_DELIVERED, TN_OK);
 }
 
 /* False: behind commands that the worker is yet to be told there is no room. */

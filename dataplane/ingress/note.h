@@ -15,7 +15,7 @@ struct dp_control;
 
 struct dp_notes {
 	uint64_t seq;                /* last number given to a client: increasing over all senders and restarts */
-	uint64_t delivered_cnt, full_cnt, orphan_cnt;
+	uint64_t delivered_cnt;
 	struct tn_list owed;         /* struct dp_note_in whose verdict the crew could not keep, oldest first */
 };
 

@@ -68,6 +68,7 @@ struct dp_transport {
 	const struct dp_transport_ops *ops;
 	struct dp_worker *worker;
 	bool up; /* usable on this host right now */
+	uint64_t progress_ns; /* the worker's: when progress() last moved something; 0 = never */
 };
 
 /* ---- what the worker offers its transports (worker.c and the stages; declared here so transports see no more) ---- */

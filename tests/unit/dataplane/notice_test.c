@@ -59,6 +59,13 @@ static void test_local(void)
 	CU_ASSERT_EQUAL(in2->seq & 63, 0);
 	verdict(&g, 1, TN_LIMIT);
 	CU_ASSERT_TRUE(rig_poll(&g, &c) && c.outcome == TN_OUTCOME_FAILED && c.reason == TN_REASON_QUEUE_FULL);
+	if (TENT_METRICS) { /* counted as what they are, and as nothing else */
+		const tn_a64 *cells = g.w->stats.m.cells;
+		for (unsigned end = 0; end < 2; end++)
+			CU_ASSERT_EQUAL(tn_load_relaxed64(&cells[TN_C2(NOTIFY_OUTCOMES_TOTAL, TN_TRANSPORT_SHM, end).cell]), 1);
+		for (unsigned i = TN_MB_TERMINAL_FAILURES_TOTAL; i <= TN_MLAST_TERMINAL_FAILURES_TOTAL; i++)
+			CU_ASSERT_EQUAL(tn_load_relaxed64(&cells[i]), 0);
+	}
 	rig_close(&g);
 }
 

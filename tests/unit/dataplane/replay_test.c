@@ -113,6 +113,8 @@ static void test_attempts_are_bounded(void)
 	CU_ASSERT_EQUAL(c.status, TN_PATH_DOWN);
 	CU_ASSERT_EQUAL(c.reason, TN_REASON_PEER_CLOSED);
 	CU_ASSERT_EQUAL(c.attempts, 3);
+	unsigned tcp = tn_stream_kind(TN_TRANSPORT_TCP);
+	COUNT_IS(&g, TN_C3(STREAM_EVENTS_TOTAL, tcp, TN_OP_WRITE, TN_STREAM_EVENT_RETRY_EXHAUSTED), 1);
 	/* A wait that would end after the deadline is not waited: the true reason comes now. */
 	script_set(&script_tcp, steps, 5);
 	struct shr_sqe_shm s = script_sqe(SHR_OP_WRITE, 2, 0, 4096);
@@ -122,6 +124,7 @@ static void test_attempts_are_bounded(void)
 	CU_ASSERT_TRUE_FATAL(rig_poll(&g, &c));
 	CU_ASSERT_EQUAL(c.status, TN_PATH_DOWN);
 	CU_ASSERT_EQUAL(c.attempts, 1);
+	COUNT_IS(&g, TN_C3(STREAM_EVENTS_TOTAL, tcp, TN_OP_WRITE, TN_STREAM_EVENT_RETRY_EXHAUSTED), 1);
 	rig_close(&g);
 	free(r);
 }
@@ -372,12 +375,14 @@ static void test_late_cancel(void)
 	uint64_t id = rig_post(&g, (struct dp_cmd){ .kind = DP_CMD_MEM_DEL, .num = tn_handle_make(1, 1), .fd = -1 });
 	rig_steps(&g, 3);
 	CU_ASSERT_NOT_EQUAL(g.acked, id);
+	COUNT_IS(&g, TN_C2(LATE_COMPLETIONS_TOTAL, TN_TRANSPORT_TCP, TN_OP_READ), 0);
 	script_let_go(&script_tcp);
 	rig_steps(&g, 2);
 	CU_ASSERT_EQUAL(g.acked, id);
 	CU_ASSERT_TRUE_FATAL(rig_poll(&g, &c));
 	CU_ASSERT_EQUAL(c.kind, SHR_CQE_RELEASE);
 	CU_ASSERT_EQUAL(c.token, 1);
+	COUNT_IS(&g, TN_C2(LATE_COMPLETIONS_TOTAL, TN_TRANSPORT_TCP, TN_OP_READ), 1);
 	COUNT_IS(&g, TN_C3(TRANSPORT_ATTEMPT_OUTCOMES_TOTAL, TN_TRANSPORT_TCP, TN_OP_READ, TN_OUTCOME_TIMEOUT), 1);
 	rig_close(&g);
 	free(r);

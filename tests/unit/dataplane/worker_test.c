@@ -48,6 +48,11 @@ static void test_write_then_read(void)
 	CU_ASSERT_EQUAL(other.in_cnt, 0);
 	CU_ASSERT_EQUAL(COUNT(&g, TN_C1(LOGICAL_REQUESTS_STARTED_TOTAL, TN_OP_WRITE)), IF_METRICS(TN_ARRAY_LEN(sizes)));
 	CU_ASSERT_EQUAL(COUNT(&g, TN_C2(SHM_COPIES_TOTAL, TN_OP_READ, TN_RESULT_SUCCESS)), IF_METRICS(TN_ARRAY_LEN(sizes)));
+	uint64_t ended_ns = g.now;
+	rig_advance(&g, 2 * RIG_MS); /* published; nothing moved in this one */
+	uint64_t shm = COUNT(&g, TN_G1(WORKER_LAST_PROGRESS_TIMESTAMP_SECONDS, TN_WORKER_KIND_SHM));
+	CU_ASSERT_TRUE(shm == 0 ? !TENT_METRICS : shm > RIG_T0 && shm <= ended_ns);
+	CU_ASSERT_EQUAL(COUNT(&g, TN_G1(WORKER_LAST_PROGRESS_TIMESTAMP_SECONDS, TN_WORKER_KIND_TCP)), 0);
 	rig_close(&g);
 }
 

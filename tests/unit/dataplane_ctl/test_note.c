@@ -70,6 +70,12 @@ static void delivery_and_its_verdicts(void)
 	close(sock);
 	CU_ASSERT_TRUE(turn_until(&b, b.ctl.attach.clients.used == 0));
 	CU_ASSERT_EQUAL(deliver(&b, 8, id, note_of(192, "", "x")), TN_STALE);
+	static const uint64_t counted[TN_NOTE_EVENT_CNT] = {
+		[TN_NOTE_EVENT_DELIVERED] = 3, [TN_NOTE_EVENT_DROPPED_FULL] = 1, [TN_NOTE_EVENT_DROPPED_ORPHAN] = 2,
+		[TN_NOTE_EVENT_DENIED] = 1,
+	};
+	for (unsigned e = 0; TENT_METRICS && e < TN_NOTE_EVENT_CNT; e++)
+		CU_ASSERT_EQUAL(tn_load_relaxed64(&b.ctl.metrics.cells[TN_C1(NOTES_TOTAL, e).cell]), counted[e]);
 	bench_stop(&b);
 	close(fd);
 }

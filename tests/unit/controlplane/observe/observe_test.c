@@ -250,6 +250,33 @@ static void events_become_lines_and_exemplars(void)
 	drop(&t);
 }
 
+static void pipeline_failures_are_counted(void)
+{
+	static const enum cp_http_path page[TN_FORMAT_CNT] = {
+		[TN_FORMAT_TEXT] = CP_HTTP_METRICS, [TN_FORMAT_OPENMETRICS] = CP_HTTP_OPENMETRICS, [TN_FORMAT_JSON] = CP_HTTP_DIAGNOSTICS,
+	};
+	struct cp_observe *o = make(), *busy = make();
+	char err[TN_ERR_TEXT], line[120];
+	uint16_t port;
+	for (unsigned f = 0; f < TN_FORMAT_CNT; f++) {
+		struct tn_text small;
+		const char *type;
+		tn_text_init(&small, 64);
+		CU_ASSERT_EQUAL(cp_observe_render(o, page[f], &small, &type), 500);
+		tn_text_free(&small);
+	}
+	CU_ASSERT_EQUAL_FATAL(cp_observe_http_start(busy, "127.0.0.1", 0, &port, err), TN_OK);
+	CU_ASSERT_NOT_EQUAL(cp_observe_http_start(o, "127.0.0.1", port, &port, err), TN_OK);
+	CU_ASSERT_EQUAL(fetch(o, CP_HTTP_METRICS), 200);
+	for (unsigned f = 0; f < TN_FORMAT_CNT; f++) {
+		(void)snprintf(line, sizeof line, "tent_metrics_serialization_failures_total{format=\"%s\"} 1\n", tn_format_name(f));
+		CU_ASSERT_TRUE(has(line));
+	}
+	CU_ASSERT_TRUE(has("tent_metrics_http_start_failures_total 1\n") && has("tent_metrics_http_server_up 0\n"));
+	cp_observe_destroy(busy);
+	cp_observe_destroy(o);
+}
+
 static void span(struct shr_event_writer *w, uint64_t request_id) /* spans are not rate-limited */
 {
 	struct shr_event_shm ev = { .kind = SHR_EVENT_SPAN_ATTEMPT, .mono_ns = tn_now_ns(), .request_id = request_id,
@@ -438,5 +465,6 @@ TN_TEST_MAIN("observe", { "before any data plane", before_any_data_plane },
 	{ "another schema serves the pipeline only", another_schema_serves_the_pipeline_only },
 	{ "another ABI detaches", another_abi_detaches },
 	{ "a restart renders nothing twice", a_restart_renders_nothing_twice },
+	{ "failures of the pipeline are counted", pipeline_failures_are_counted },
 	{ "events become lines and exemplars", events_become_lines_and_exemplars },
 	{ "a stalled worker is seen", stalled_worker_is_seen }, { "over HTTP", over_http }, { "three threads", three_threads })
