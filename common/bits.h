@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Powers of two, alignment, sums that may not wrap, bytes that must be zero. Arguments of the align functions are powers of two.
+ * Powers of two, alignment, sums that may not wrap, shares, bytes that must be zero. Arguments of the align functions are
+ * powers of two.
  * No state; any thread. */
 #ifndef TN_BITS_H
 #define TN_BITS_H
@@ -33,6 +34,16 @@ TN_INLINE bool tn_align_up_checked(uint64_t v, uint64_t align, uint64_t *out)
 	bool fits = tn_add_checked(v, align - 1, out);
 	*out &= ~(align - 1);
 	return fits;
+}
+
+/* part of whole, in permille; at most UINT16_MAX, which also stands for whole = 0. */
+TN_INLINE uint32_t tn_permille(uint64_t part, uint64_t whole)
+{
+	uint64_t scaled;
+	if (whole == 0 || !tn_mul_checked(part, 1000, &scaled))
+		return UINT16_MAX;
+	scaled /= whole;
+	return scaled < UINT16_MAX ? (uint32_t)scaled : UINT16_MAX;
 }
 
 /* Every byte is 0: reserved fields, ids that nobody set. Not for secrets' lengths, but in constant time for their bytes. */

@@ -108,7 +108,7 @@ static void ingest_data(struct dp_worker *w, struct dp_qp *qp, struct dp_request
 	if (!batch_of(w, qp, r, &b)) {
 		dp_cq_unreserve(qp, 1);
 		dp_refuse(&w->completion, r, TN_LIMIT, TN_REASON_RESOURCE_EXHAUSTED);
-		dp_admission_reject(&w->admission);
+		dp_admission_reject(&w->admission, TN_OWNER_KIND_USER);
 		return;
 	}
 	dp_accept(&w->completion, r, b);
@@ -124,14 +124,29 @@ static void ingest_data(struct dp_worker *w, struct dp_qp *qp, struct dp_request
 	tn_list_push_back(fresh, &o->link);
 }
 
+/* Its deadline cannot be met, as far as the rate of its target is known: it ends now and moves nothing for nothing. */
+static bool drop_infeasible(struct dp_worker *w, struct dp_owner *o)
+{
+	uint32_t permille = dp_admission_permille(&w->admission, o, w->now_ns);
+	if (permille <= 1000)
+		return false;
+	o->needed_permille = (uint16_t)permille;
+	dp_admission_drop(&w->admission, o, w->now_ns, TN_ADMISSION_END_DEADLINE_DROP);
+	dp_owner_end(w, o, TN_OUTCOME_TIMEOUT, TN_TIMEOUT, TN_PHASE_ADMISSION, TN_REASON_RESOURCE_EXHAUSTED);
+	return true;
+}
+
 /* Owners enter the queue when the batch is over: until then they may still grow. */
 static void admit(struct dp_worker *w, struct tn_list *fresh)
 {
+	bool judge = w->admission.cfg.drop_infeasible;
 	struct tn_list *node;
 	while ((node = tn_list_pop_front(fresh))) {
 		struct dp_owner *o = tn_list_entry(node, struct dp_owner, link);
 		dp_owner_move(&w->pools.states, o, DP_OWNER_QUEUED);
 		dp_admission_push(&w->admission, o, w->now_ns, false);
+		if (tn_unlikely(judge))
+			(void)drop_infeasible(w, o);
 	}
 }
 
@@ -170,6 +185,7 @@ uint32_t dp_flow_ingest(struct dp_worker *w, struct dp_qp *qp)
 uint32_t dp_flow_dispatch(struct dp_worker *w)
 {
 	uint32_t done = 0;
+	bool judge = w->admission.cfg.drop_infeasible;
 	dp_admission_resume(&w->admission, w->now_ns);
 	while (done < DISPATCH_BUDGET) {
 		struct dp_owner *o = dp_admission_next(&w->admission, w->now_ns);
@@ -182,6 +198,10 @@ uint32_t dp_flow_dispatch(struct dp_worker *w)
 			bool stale = remote->lost_status == TN_STALE;
 			dp_owner_end(w, o, TN_OUTCOME_FAILED, remote->lost_status, TN_PHASE_METADATA,
 				     stale ? TN_REASON_STALE_GENERATION : TN_REASON_UNAVAILABLE);
+			done++;
+			continue;
+		}
+		if (tn_unlikely(judge) && drop_infeasible(w, o)) {
 			done++;
 			continue;
 		}

@@ -166,6 +166,8 @@ void dp_attempt_done(struct dp_worker *w, struct dp_attempt *a, const struct dp_
 		return; /* inside cancel(): its caller ends the owner */
 	if (res.status == TN_OK) {
 		dp_admission_moved(&w->admission, o->peer_index, w->now_ns);
+		if (tn_unlikely(w->admission.cfg.drop_infeasible))
+			dp_admission_served(&w->admission, o, w->now_ns);
 		dp_owner_end(w, o, TN_OUTCOME_COMPLETED, TN_OK, 0, 0);
 	} else {
 		dp_owner_failed(w, o, &res);

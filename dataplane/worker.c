@@ -270,6 +270,8 @@ static struct dp_admission_cfg admission_cfg(const struct dp_worker *w, const st
 		.window_bytes = tn_config_u64(c, TN_CFG_ADMISSION_WINDOW_BYTES),
 		.peer_window_bytes = tn_config_u64(c, TN_CFG_ADMISSION_PEER_WINDOW_BYTES),
 		.stall_ns = tn_config_ns(c, TN_CFG_ADMISSION_STALL_MS),
+		.edf = tn_config_bool(c, TN_CFG_ADMISSION_EDF),
+		.drop_infeasible = tn_config_bool(c, TN_CFG_ADMISSION_DROP_INFEASIBLE),
 	};
 }
 

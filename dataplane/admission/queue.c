@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "common/assert.h"
+#include "common/clock.h"
 
 struct dp_flow {
 	struct dp_drr_flow drr;
@@ -23,6 +24,12 @@ struct dp_target {
 	bool stalled;             /* silent for long: what is out counts in dp_admission.stalled */
 	uint8_t held;             /* enum hold */
 	bool ready;               /* initialised: targets are touched only when used */
+};
+
+/* What only those need who asked for it; beside the targets, so that nobody else pays for it. */
+struct dp_target_deadlines {
+	struct dp_edf edf[TN_PRIORITY_CNT]; /* the owners of the queues once more, by deadline; while `edf` is set */
+	struct dp_rate rate;                /* while `drop_infeasible` is set */
 };
 
 /* Why its flows stand in no round, and what ends that: a release, or a transport that may have room again. */
@@ -67,9 +74,13 @@ tn_status dp_admission_init(struct dp_admission *a, const struct dp_admission_cf
 			    struct dp_tally *tally)
 {
 	struct dp_target *targets = calloc(cfg->targets, sizeof *targets);
-	if (!targets)
+	struct dp_target_deadlines *deadlines = calloc(cfg->targets, sizeof *deadlines); /* pages come when used */
+	if (!targets || !deadlines) {
+		free(targets);
+		free(deadlines);
 		return TN_NO_MEMORY;
-	*a = (struct dp_admission){ .cfg = *cfg, .targets = targets, .m = m, .tally = tally };
+	}
+	*a = (struct dp_admission){ .cfg = *cfg, .targets = targets, .deadlines = deadlines, .m = m, .tally = tally };
 	set_window(a);
 	for (unsigned p = 0; p < TN_PRIORITY_CNT; p++)
 		dp_drr_init(&a->rounds[p], cfg->quantum_bytes);
@@ -83,13 +94,53 @@ tn_status dp_admission_init(struct dp_admission *a, const struct dp_admission_cf
 void dp_admission_destroy(struct dp_admission *a)
 {
 	free(a->targets);
+	free(a->deadlines);
 	*a = (struct dp_admission){ 0 };
 }
 
-/* The queue has a (new) head: let the round know what it costs, unless the target is held. */
-static void flow_refresh(struct dp_admission *a, struct dp_flow *f, unsigned priority)
+/* ---- one queue ---- */
+
+static struct dp_target_deadlines *deadlines_of(const struct dp_admission *a, const struct dp_target *t)
 {
-	const struct dp_owner *head = tn_list_first(&f->owners, struct dp_owner, link);
+	return &a->deadlines[t - a->targets];
+}
+
+static struct dp_edf *order_of(const struct dp_admission *a, const struct dp_flow *f)
+{
+	return &deadlines_of(a, f->target)->edf[f - f->target->flows];
+}
+
+static TN_COLD struct dp_owner *earliest(const struct dp_admission *a, const struct dp_flow *f)
+{
+	return order_of(a, f)->root;
+}
+
+TN_INLINE struct dp_owner *head_of(const struct dp_admission *a, const struct dp_flow *f)
+{
+	return tn_unlikely(a->cfg.edf) ? earliest(a, f) : tn_list_first(&f->owners, struct dp_owner, link);
+}
+
+TN_INLINE void dequeue(struct dp_admission *a, struct dp_flow *f, struct dp_owner *o)
+{
+	tn_list_unlink(&o->link);
+	if (tn_unlikely(a->cfg.edf))
+		dp_edf_remove(order_of(a, f), o);
+}
+
+/* It is ordered by deadline from now on, or not any more. */
+static void reorder(struct dp_admission *a, struct dp_flow *f)
+{
+	struct dp_edf *order = order_of(a, f);
+	order->root = NULL;
+	if (a->cfg.edf)
+		tn_list_foreach(node, &f->owners)
+			dp_edf_push(order, tn_list_entry(node, struct dp_owner, link));
+}
+
+/* The queue has a (new) head: let the round know what it costs, unless the target is held. */
+TN_INLINE void flow_refresh(struct dp_admission *a, struct dp_flow *f, unsigned priority)
+{
+	const struct dp_owner *head = head_of(a, f);
 	if (!head)
 		dp_drr_stop(&a->rounds[priority], &f->drr, false);
 	else if (f->target->held == HOLD_NOT)
@@ -134,6 +185,7 @@ void dp_admission_tune(struct dp_admission *a, const struct dp_admission_cfg *cf
 {
 	uint32_t before = a->cfg.window_owners, targets = a->cfg.targets;
 	uint64_t quantum = a->cfg.quantum_bytes;
+	bool other_order = a->cfg.edf != cfg->edf;
 	a->cfg = *cfg;
 	a->cfg.targets = targets;
 	a->cfg.quantum_bytes = quantum;
@@ -146,30 +198,34 @@ void dp_admission_tune(struct dp_admission *a, const struct dp_admission_cfg *cf
 		if (!t->ready)
 			continue;
 		set_limits(a, t);
-		if (t->held == HOLD_WINDOW)
+		for (unsigned p = 0; other_order && p < TN_PRIORITY_CNT; p++)
+			reorder(a, &t->flows[p]);
+		if (t->held != HOLD_ROOM)
 			(void)unhold(a, t);
 	}
 }
 
-static void count_event(struct dp_admission *a, enum tn_admission event)
+static void count_event(struct dp_admission *a, unsigned owner_kind, enum tn_admission event)
 {
-	tn_counter_add(a->m, TN_C2(ADMISSION_EVENTS_TOTAL, TN_OWNER_KIND_USER, event), 1);
+	tn_counter_add(a->m, TN_C2(ADMISSION_EVENTS_TOTAL, owner_kind, event), 1);
 }
 
 void dp_admission_push(struct dp_admission *a, struct dp_owner *o, uint64_t now_ns, bool front)
 {
-	struct dp_target *t = target_of(a, o);
+	struct dp_target *t = o->target = target_of(a, o);
 	struct dp_flow *f = &t->flows[o->priority];
 	o->admit_ns = now_ns;
 	a->queued++;
-	dp_tally_admitted(a->tally);
+	dp_tally_admitted(a->tally, o->kind);
 	if (a->rounds[o->priority].runnable == 0)
 		a->served_ns[o->priority] = now_ns; /* its waiting starts now */
 	if (front)
 		tn_list_push_front(&f->owners, &o->link);
 	else
 		tn_list_push_back(&f->owners, &o->link);
-	if (f->owners.next == &o->link)
+	if (tn_unlikely(a->cfg.edf))
+		dp_edf_push(order_of(a, f), o);
+	if (head_of(a, f) == o)
 		flow_refresh(a, f, o->priority);
 }
 
@@ -209,7 +265,7 @@ struct dp_owner *dp_admission_next(struct dp_admission *a, uint64_t now_ns)
 	/* One that does not fit the worker's window stops all classes: else small ones would pass it by for ever. */
 	if (!best->target->stalled && !dp_window_fits(&a->window, best->drr.cost))
 		return NULL;
-	return tn_list_first(&best->owners, struct dp_owner, link);
+	return head_of(a, best);
 }
 
 /* ---- targets that do not answer ---- */
@@ -269,13 +325,26 @@ uint64_t dp_admission_next_ns(const struct dp_admission *a)
 	return a->queued > 0 && t ? t->moved_ns + a->cfg.stall_ns : UINT64_MAX;
 }
 
+/* ---- can it be over in time? ---- */
+
+void dp_admission_served(struct dp_admission *a, const struct dp_owner *o, uint64_t now_ns)
+{
+	dp_rate_served(&deadlines_of(a, o->target)->rate, o->bytes, o->dispatch_ns, now_ns);
+}
+
+uint32_t dp_admission_permille(struct dp_admission *a, const struct dp_owner *o, uint64_t now_ns)
+{
+	const struct dp_target *t = o->target;
+	return dp_rate_permille(&deadlines_of(a, t)->rate, t->window.bytes + o->bytes, tn_remaining_ns(o->deadline_ns, now_ns), now_ns);
+}
+
 /* ---- out of the queue ---- */
 
 void dp_admission_dispatch(struct dp_admission *a, struct dp_owner *o, uint64_t now_ns)
 {
-	struct dp_target *t = target_of(a, o);
+	struct dp_target *t = o->target;
 	struct dp_flow *f = &t->flows[o->priority];
-	tn_list_unlink(&o->link);
+	dequeue(a, f, o);
 	dp_drr_charge(&f->drr);
 	flow_refresh(a, f, o->priority);
 	if (t->window.owners == 0 && t != a->targets) /* this host answers for itself */
@@ -285,15 +354,15 @@ void dp_admission_dispatch(struct dp_admission *a, struct dp_owner *o, uint64_t 
 	a->served_ns[o->priority] = now_ns;
 	o->dispatch_ns = now_ns;
 	a->queued--;
-	dp_tally_dispatched(a->tally, o->bytes, now_ns - o->admit_ns);
+	dp_tally_dispatched(a->tally, o->kind, o->bytes, now_ns - o->admit_ns);
 	if (a->room_cnt > 0)
 		try_room(a, kind_of(o));
 }
 
 void dp_admission_defer(struct dp_admission *a, struct dp_owner *o)
 {
-	struct dp_target *t = target_of(a, o);
-	count_event(a, TN_ADMISSION_DEFER);
+	struct dp_target *t = o->target;
+	count_event(a, o->kind, TN_ADMISSION_DEFER);
 	hold(a, t, HOLD_ROOM);
 	tn_list_push_back(&a->rooms[kind_of(o)], &t->room_link);
 	a->room_cnt++;
@@ -312,18 +381,18 @@ void dp_admission_drop(struct dp_admission *a, struct dp_owner *o, uint64_t now_
 		[TN_ADMISSION_END_DEADLINE_DROP] = TN_ADMISSION_DEADLINE_DROP,
 		[TN_ADMISSION_END_CANCEL] = TN_ADMISSION_CANCEL,
 	};
-	struct dp_flow *f = &target_of(a, o)->flows[o->priority];
-	tn_list_unlink(&o->link);
+	struct dp_flow *f = &o->target->flows[o->priority];
+	dequeue(a, f, o);
 	flow_refresh(a, f, o->priority);
-	count_event(a, event[why]);
+	count_event(a, o->kind, event[why]);
 	a->queued--;
-	dp_tally_dropped(a->tally);
-	tn_hist_observe(a->m, TN_H2(ADMISSION_WAIT_US, TN_OWNER_KIND_USER, why), now_ns - o->admit_ns);
+	dp_tally_dropped(a->tally, o->kind);
+	tn_hist_observe(a->m, TN_H2(ADMISSION_WAIT_US, o->kind, why), now_ns - o->admit_ns);
 }
 
 void dp_admission_release(struct dp_admission *a, struct dp_owner *o)
 {
-	struct dp_target *t = target_of(a, o);
+	struct dp_target *t = o->target;
 	dp_window_give(counted_in(a, t), o->bytes);
 	dp_window_give(&t->window, o->bytes);
 	if (t->window.owners == 0) {
@@ -332,7 +401,7 @@ void dp_admission_release(struct dp_admission *a, struct dp_owner *o)
 	}
 	if (t->held == HOLD_WINDOW)
 		(void)unhold(a, t);
-	dp_tally_released(a->tally, o->bytes);
+	dp_tally_released(a->tally, o->kind, o->bytes);
 }
 
-void dp_admission_reject(struct dp_admission *a) { count_event(a, TN_ADMISSION_REJECT); }
+void dp_admission_reject(struct dp_admission *a, enum tn_owner_kind kind) { count_event(a, kind, TN_ADMISSION_REJECT); }

@@ -2,13 +2,14 @@
  * Admission: who waits and who may go. One queue per (target, priority), deficit round robin between the targets of a
  * priority, strict priority between classes with an ageing rule, a dispatch window for the worker and one per peer.
  * What is out at a peer that answers nothing for a while leaves the worker's window: peers that are dead, but not yet
- * found so, bound themselves, not the others.
+ * found so, bound themselves, not the others. Inside a queue the order is that of arrival or, where asked for, of deadlines.
  * Every way into and out of a queue is one function here and counts its event exactly once (contract equation 4).
  * A waiting owner holds nothing. One worker; time is an argument. */
 #ifndef DP_ADMISSION_QUEUE_H
 #define DP_ADMISSION_QUEUE_H
 
 #include "common/metrics.h"
+#include "dataplane/admission/deadline.h"
 #include "dataplane/admission/drr.h"
 #include "dataplane/admission/window.h"
 #include "dataplane/request/request.h"
@@ -23,9 +24,12 @@ struct dp_admission_cfg {
 	uint32_t window_owners, peer_window_owners;
 	uint64_t window_bytes, peer_window_bytes;
 	uint64_t stall_ns;                /* > 0; silent for so long, a peer is stalled */
+	bool edf;                         /* inside a queue the earliest deadline goes first */
+	bool drop_infeasible;             /* estimate rates, so that dp_admission_permille() has an answer */
 };
 
 struct dp_target;
+struct dp_target_deadlines;
 
 struct dp_admission {
 	struct dp_admission_cfg cfg;
@@ -35,6 +39,7 @@ struct dp_admission {
 	struct dp_drr rounds[TN_PRIORITY_CNT];
 	uint64_t served_ns[TN_PRIORITY_CNT]; /* last time the class was served or had no runnable flow */
 	struct dp_target *targets;
+	struct dp_target_deadlines *deadlines; /* one for each of them */
 	struct tn_list rooms[TN_TRANSPORT_CNT]; /* targets that wait for room in a transport, longest first */
 	uint32_t room_cnt;                /* targets in all of them */
 	uint32_t queued;                  /* owners in all queues */
@@ -44,8 +49,8 @@ struct dp_admission {
 
 tn_status dp_admission_init(struct dp_admission *a, const struct dp_admission_cfg *cfg, const struct tn_metrics *m,
 			    struct dp_tally *tally);
-/* Other windows and another stall_ns from now on (targets and quantum stay). A window that got smaller lets nothing new
- * go until what is out fits. Walks over all targets: for reloads only. */
+/* Other values from now on (targets and quantum stay). A window that got smaller lets nothing new go until what is out
+ * fits. Walks over all targets and, to order them anew, over what is queued: for reloads only. */
 void dp_admission_tune(struct dp_admission *a, const struct dp_admission_cfg *cfg);
 void dp_admission_destroy(struct dp_admission *a); /* accepts a zeroed object */
 
@@ -64,6 +69,11 @@ void dp_admission_defer(struct dp_admission *a, struct dp_owner *o);
 void dp_admission_resume(struct dp_admission *a, uint64_t now_ns);
 /* A peer (UINT32_MAX: this host) answered something of what is out there. */
 void dp_admission_moved(struct dp_admission *a, uint32_t peer_index, uint64_t now_ns);
+/* With drop_infeasible: one of its owners completed, just now. */
+void dp_admission_served(struct dp_admission *a, const struct dp_owner *o, uint64_t now_ns);
+/* What this owner and all that is out at its target need of the time that is left to it, in permille; more than 1000: its
+ * deadline cannot be met; 0: not known. */
+uint32_t dp_admission_permille(struct dp_admission *a, const struct dp_owner *o, uint64_t now_ns);
 /* When dp_admission_resume() is due although nothing happens; UINT64_MAX = not. */
 uint64_t dp_admission_next_ns(const struct dp_admission *a);
 /* Leaves the queue without going: deadline or cancel (or a failure before any attempt: counted as cancel). */
@@ -71,6 +81,6 @@ void dp_admission_drop(struct dp_admission *a, struct dp_owner *o, uint64_t now_
 /* A dispatched owner ended or waits: its windows come back. */
 void dp_admission_release(struct dp_admission *a, struct dp_owner *o);
 /* Refused before it could queue (no pool room, draining). */
-void dp_admission_reject(struct dp_admission *a);
+void dp_admission_reject(struct dp_admission *a, enum tn_owner_kind kind);
 
 #endif

@@ -5,6 +5,7 @@
 #include "dataplane/completion/retire.h"
 
 #include "common/assert.h"
+#include "common/bits.h"
 #include "common/clock.h"
 #include "dataplane/completion/cq_post.h"
 
@@ -73,19 +74,24 @@ static void leave_batch(struct dp_completion *c, struct dp_request *r, bool comp
 	}
 }
 
-static void count_terminal(struct dp_completion *c, const struct dp_request *r, const struct dp_terminal *t,
-			   uint64_t latency_ns)
+/* The share of its time that it used; of one that was given up because it had too little, what it would have used. */
+static void count_deadline(const struct tn_metrics *m, const struct dp_request *r, const struct dp_terminal *t,
+			   uint64_t now_ns)
 {
-	enum tn_op op = op_of(r);
-	if (t->outcome == TN_OUTCOME_COMPLETED) {
-		dp_tally_done(&c->stats->tally, &(struct dp_tally_done){
-			.latency_ns = latency_ns, .queue_wait_ns = t->dispatch_ns - r->ingress_ns,
-			.dispatch_ns = t->attempt_ns - t->dispatch_ns,
-			.transport_ns = r->ingress_ns + latency_ns - t->attempt_ns,
-			.bytes = r->sqe.length, .op = op, .kind = t->transport });
-		return;
-	}
+	bool passed = t->outcome == TN_OUTCOME_TIMEOUT && r->deadline_ns <= r->ingress_ns;
+	uint32_t used = r->owner->needed_permille;
+	if (used != 0 || passed)
+		tn_counter_add(m, TN_C1(DEADLINE_INFEASIBLE_TOTAL, t->transport), 1);
+	if (used == 0)
+		used = tn_permille(now_ns - r->ingress_ns, passed ? 0 : r->deadline_ns - r->ingress_ns);
+	tn_hist_observe(m, TN_H1(DEADLINE_MLU_PERMILLE, t->transport), used);
+}
+
+static TN_COLD void count_uncompleted(struct dp_completion *c, const struct dp_request *r, const struct dp_terminal *t,
+				      uint64_t now_ns)
+{
 	const struct tn_metrics m = c->stats->m;
+	enum tn_op op = op_of(r);
 	unsigned kind = t->transport;
 	bool rd = op == TN_OP_READ;
 	c->stats->tally.inflight[op]--;
@@ -95,6 +101,19 @@ static void count_terminal(struct dp_completion *c, const struct dp_request *r, 
 	if (t->outcome == TN_OUTCOME_FAILED)
 		tn_counter_add(&m, rd ? TN_C1(READ_FAILURES_TOTAL, kind) : TN_C1(WRITE_FAILURES_TOTAL, kind), 1);
 	tn_counter_add(&m, TN_C3(TERMINAL_FAILURES_TOTAL, kind, t->phase, t->reason), 1);
+	count_deadline(&m, r, t, now_ns);
+}
+
+static void count_terminal(struct dp_completion *c, const struct dp_request *r, const struct dp_terminal *t,
+			   uint64_t now_ns)
+{
+	if (tn_unlikely(t->outcome != TN_OUTCOME_COMPLETED)) {
+		count_uncompleted(c, r, t, now_ns);
+		return;
+	}
+	dp_tally_done(&c->stats->tally, &(struct dp_tally_done){
+		.ingress_ns = r->ingress_ns, .dispatch_ns = t->dispatch_ns, .attempt_ns = t->attempt_ns, .end_ns = now_ns,
+		.deadline_ns = r->deadline_ns, .bytes = r->sqe.length, .series = dp_tally_series(t->transport, op_of(r)) });
 }
 
 static struct shr_cqe_shm make_cqe(const struct dp_request *r, const struct dp_terminal *t, uint64_t latency_ns)
@@ -138,7 +157,7 @@ static uint64_t ring_by(const struct dp_request *r, const struct dp_terminal *t,
 void dp_retire(struct dp_completion *c, struct dp_request *r, const struct dp_terminal *t, uint64_t now_ns)
 {
 	uint64_t latency_ns = now_ns - r->ingress_ns;
-	count_terminal(c, r, t, latency_ns);
+	count_terminal(c, r, t, now_ns);
 	tell_events(c, r, t, now_ns);
 	dp_heap_remove(c->deadlines, r);
 	struct shr_cqe_shm cqe = make_cqe(r, t, latency_ns);

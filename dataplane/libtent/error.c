@@ -102,6 +102,20 @@ static const char *completion_subject(const tent_completion *c)
 	return c->opcode == TENT_READ ? "READ" : c->opcode == TENT_WRITE ? "WRITE" : "request";
 }
 
+/* What a status means and what helps, where a completion says more than its status does. */
+static void explain(const tent_completion *c, const char **meaning_out, const char **todo_out)
+{
+	*meaning_out = tn_status_meaning((tn_status)c->status);
+	*todo_out = tn_status_todo((tn_status)c->status);
+	/* All other fields were checked before the request was taken, and the text of that named the wrong one. */
+	if (c->status == TENT_INVALID)
+		*todo_out = "its policy is not in the configuration of the data plane that runs now";
+	if (c->status == TENT_TIMEOUT && c->phase == TN_PHASE_ADMISSION && c->reason == TN_REASON_RESOURCE_EXHAUSTED) {
+		*meaning_out = "its target cannot take it before its deadline";
+		*todo_out = "allow it more time; admission/drop_infeasible decides whether such a request is tried";
+	}
+}
+
 const char *tent_completion_text(const tent_completion *c, char *buf, size_t buf_bytes)
 {
 	if (buf == NULL || buf_bytes == 0)
@@ -124,12 +138,11 @@ const char *tent_completion_text(const tent_completion *c, char *buf, size_t buf
 			       (unsigned long long)c->bytes);
 		return buf;
 	}
-	/* All other fields were checked before the request was taken, and the text of that named the wrong one. */
-	const char *todo = c->status == TENT_INVALID ? "its policy is not in the configuration of the data plane that runs now" :
-						       tn_status_todo((tn_status)c->status);
+	const char *meaning, *todo;
+	explain(c, &meaning, &todo);
 	(void)snprintf(buf, buf_bytes, "%s %s%s%s: phase %s, reason %s (%s: %s)%s%s%s", subject,
 		       tn_outcome_name(c->outcome), tries, path, tn_phase_name(c->phase), tn_reason_name(c->reason),
-		       tn_status_name((tn_status)c->status), tn_status_meaning((tn_status)c->status),
+		       tn_status_name((tn_status)c->status), meaning,
 		       *todo ? " - " : "", todo,
 		       c->memory_busy ? "; keep the buffer until its release completion" : "");
 	return buf;

@@ -11,6 +11,7 @@
 #include "shm-ring/abi.h"
 
 struct dp_worker;
+struct dp_target;
 struct dp_qp;
 struct dp_transport;
 
@@ -63,6 +64,9 @@ struct dp_request {
 	const struct dp_remote *note_remote; /* NOTIFY on its way: the version of the remote it uses */
 };
 
+/* Its place in a heap of deadlines (admission/deadline.h). */
+struct dp_edf_node { struct dp_owner *child, *next, *prev; };
+
 struct dp_owner {
 	struct tn_list link;       /* admission queue or waiting list */
 	struct tn_list requests;
@@ -75,10 +79,12 @@ struct dp_owner {
 	uint8_t attempt_cnt, failover_cnt, candidate; /* attempts so far; index into candidates[] */
 	uint8_t stale_cnt;         /* attempts that found the registration stale */
 	uint8_t wait;              /* enum dp_wait, while WAITING */
+	uint8_t kind;              /* enum tn_owner_kind */
 	uint8_t candidate_cnt;
 	uint8_t candidates[TN_TRANSPORT_CNT];
 	uint16_t policy;
 	uint32_t peer_index;       /* admission target; UINT32_MAX = local */
+	struct dp_target *target;  /* of the same; admission's, from its first push on */
 	tn_handle memory, remote;
 	uint64_t local_off, remote_off, bytes;
 	uint64_t deadline_ns;      /* the earliest of its requests */
@@ -90,6 +96,8 @@ struct dp_owner {
 	/* why the last attempt failed */
 	tn_status last_status;
 	uint8_t last_phase, last_reason, last_transport;
+	uint16_t needed_permille;  /* ends because its deadline cannot be met: time needed of the time left; else 0 */
+	struct dp_edf_node edf;    /* in the admission queue, while that is ordered by deadline */
 };
 
 /* How an attempt ended, as the transport saw it. */

@@ -10,20 +10,26 @@
 #include "common/domain.h"
 #include "common/metrics.h"
 
-/* A completed READ or WRITE. */
+/* A completed READ or WRITE: when it came, left the queue, was tried, ended, and had to end. */
 struct dp_tally_done {
-	uint64_t latency_ns, queue_wait_ns, dispatch_ns, transport_ns, bytes;
-	uint32_t op, kind;
+	uint64_t ingress_ns, dispatch_ns, attempt_ns, end_ns, deadline_ns, bytes;
+	uint32_t series; /* dp_tally_series() */
 };
 /* A completed attempt. */
 struct dp_tally_attempt { uint64_t took_ns; uint32_t op, kind; };
+/* Owners of one kind in admission. */
+struct dp_tally_owners {
+	uint64_t admitted, dispatched, wait_ns, wait_cnt; /* since the last flush */
+	uint64_t outstanding_bytes;                       /* levels */
+	uint32_t queued, outstanding;
+	bool dirty;
+};
 
 struct dp_tally {
 	const struct tn_metrics *m;
 	bool dirty;
 	/* since the last flush */
 	uint64_t started[TN_OP_CNT];
-	uint64_t admitted, dispatched, wait_ns, wait_cnt;
 	uint64_t selections, selected;
 	struct dp_tally_done done;
 	uint64_t done_cnt;
@@ -31,17 +37,19 @@ struct dp_tally {
 	uint64_t attempt_cnt, attempts[TN_TRANSPORT_CNT][TN_OP_CNT];
 	/* levels */
 	uint32_t inflight[TN_OP_CNT], attempts_inflight[TN_TRANSPORT_CNT][TN_OP_CNT];
-	uint32_t queued, outstanding_owners;
-	uint64_t outstanding_bytes;
-	uint32_t attempts_moved; /* bit kind * TN_OP_CNT + op: that count or level did */
+	struct dp_tally_owners owners[TN_OWNER_KIND_CNT];
+	uint32_t attempts_moved; /* bit dp_tally_series(): that count or level did */
 };
+
+/* Transport and operation in one number. */
+TN_INLINE uint32_t dp_tally_series(unsigned kind, unsigned op) { return kind * TN_OP_CNT + op; }
 
 void dp_tally_init(struct dp_tally *t, const struct tn_metrics *m);
 /* Bring everything to the cells. */
 void dp_tally_flush(struct dp_tally *t);
 void dp_tally_flush_done(struct dp_tally *t);
 void dp_tally_flush_attempt(struct dp_tally *t);
-void dp_tally_flush_wait(struct dp_tally *t);
+void dp_tally_flush_wait(struct dp_tally *t, unsigned owner_kind);
 
 TN_INLINE void dp_tally_started(struct dp_tally *t, enum tn_op op)
 {
@@ -53,10 +61,10 @@ TN_INLINE void dp_tally_started(struct dp_tally *t, enum tn_op op)
 TN_INLINE void dp_tally_done(struct dp_tally *t, const struct dp_tally_done *d)
 {
 	const struct dp_tally_done *o = &t->done;
-	t->inflight[d->op]--;
-	bool same = d->latency_ns == o->latency_ns && d->queue_wait_ns == o->queue_wait_ns &&
-		    d->dispatch_ns == o->dispatch_ns && d->transport_ns == o->transport_ns && d->bytes == o->bytes &&
-		    d->op == o->op && d->kind == o->kind;
+	t->inflight[d->series % TN_OP_CNT]--;
+	bool same = d->ingress_ns == o->ingress_ns && d->dispatch_ns == o->dispatch_ns && d->attempt_ns == o->attempt_ns &&
+		    d->end_ns == o->end_ns && d->deadline_ns == o->deadline_ns && d->bytes == o->bytes &&
+		    d->series == o->series;
 	if (!same) {
 		dp_tally_flush_done(t);
 		t->done = *d;
@@ -68,7 +76,7 @@ TN_INLINE void dp_tally_done(struct dp_tally *t, const struct dp_tally_done *d)
 /* attempts or attempts_inflight of [kind][op] changed. */
 TN_INLINE void dp_tally_attempt_moved(struct dp_tally *t, unsigned kind, unsigned op)
 {
-	t->attempts_moved |= 1u << (kind * TN_OP_CNT + op);
+	t->attempts_moved |= 1u << dp_tally_series(kind, op);
 	t->dirty = true;
 }
 
@@ -90,36 +98,38 @@ TN_INLINE void dp_tally_attempt_done(struct dp_tally *t, unsigned kind, unsigned
 	dp_tally_attempt_moved(t, kind, op);
 }
 
-/* Owners in the admission queue and in the windows. */
-TN_INLINE void dp_tally_admitted(struct dp_tally *t)
+/* Owners in the admission queue and in the windows; `kind`: enum tn_owner_kind. */
+TN_INLINE struct dp_tally_owners *dp_tally_owners(struct dp_tally *t, unsigned kind)
 {
-	t->admitted++;
-	t->queued++;
-	t->dirty = true;
+	struct dp_tally_owners *o = &t->owners[kind];
+	t->dirty = o->dirty = true;
+	return o;
 }
-TN_INLINE void dp_tally_dispatched(struct dp_tally *t, uint64_t bytes, uint64_t wait_ns)
+TN_INLINE void dp_tally_admitted(struct dp_tally *t, unsigned kind)
 {
-	t->dispatched++;
-	t->queued--;
-	t->outstanding_owners++;
-	t->outstanding_bytes += bytes;
-	if (wait_ns != t->wait_ns) {
-		dp_tally_flush_wait(t);
-		t->wait_ns = wait_ns;
+	struct dp_tally_owners *o = dp_tally_owners(t, kind);
+	o->admitted++;
+	o->queued++;
+}
+TN_INLINE void dp_tally_dispatched(struct dp_tally *t, unsigned kind, uint64_t bytes, uint64_t wait_ns)
+{
+	struct dp_tally_owners *o = dp_tally_owners(t, kind);
+	o->dispatched++;
+	o->queued--;
+	o->outstanding++;
+	o->outstanding_bytes += bytes;
+	if (wait_ns != o->wait_ns) {
+		dp_tally_flush_wait(t, kind);
+		o->wait_ns = wait_ns;
 	}
-	t->wait_cnt++;
-	t->dirty = true;
+	o->wait_cnt++;
 }
-TN_INLINE void dp_tally_dropped(struct dp_tally *t)
+TN_INLINE void dp_tally_dropped(struct dp_tally *t, unsigned kind) { dp_tally_owners(t, kind)->queued--; }
+TN_INLINE void dp_tally_released(struct dp_tally *t, unsigned kind, uint64_t bytes)
 {
-	t->queued--;
-	t->dirty = true;
-}
-TN_INLINE void dp_tally_released(struct dp_tally *t, uint64_t bytes)
-{
-	t->outstanding_owners--;
-	t->outstanding_bytes -= bytes;
-	t->dirty = true;
+	struct dp_tally_owners *o = dp_tally_owners(t, kind);
+	o->outstanding--;
+	o->outstanding_bytes -= bytes;
 }
 
 /* A selection whose first candidate served. */

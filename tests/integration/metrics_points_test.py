@@ -22,7 +22,6 @@ LATER = {
     r"tent_rdma_.*": "the rdma transport",
     r"tent_credit_.*": "receiver credit",
     r"tent_staging_.*|tent_quarantined_batches": "staging",
-    r"tent_deadline_.*": "deadlines in admission",
 }
 # Values of event labels that nothing counts, in families that are counted: {family: {value: why not}}.
 NO_EVENT = {
@@ -35,6 +34,7 @@ UNIT = {
     "tent_metrics_http_start_failures_total": ("controlplane/observe/observe_test.c", "failures of the pipeline are counted"),
     "tent_metrics_serialization_failures_total": ("controlplane/observe/observe_test.c", "failures of the pipeline are counted"),
     "tent_events_dropped_total": ("controlplane/observe/observe_test.c", "events become lines and exemplars"),
+    "tent_deadline_infeasible_total": ("dataplane/replay_test.c", "a deadline that cannot be met"),
     "tent_transport_failover_total": ("dataplane/replay_test.c", "failover, fallback, hint"),
 }
 

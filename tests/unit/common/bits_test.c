@@ -52,5 +52,17 @@ static void hostile_ranges(void)
 	CU_ASSERT_FALSE(tn_mul_checked(UINT64_C(1) << 33, UINT64_C(1) << 33, &v));
 }
 
+static void shares(void)
+{
+	CU_ASSERT_EQUAL(tn_permille(0, 5), 0);
+	CU_ASSERT_EQUAL(tn_permille(1, 2), 500);
+	CU_ASSERT_EQUAL(tn_permille(3, 2), 1500);
+	CU_ASSERT_EQUAL(tn_permille(1, 1000001), 0);
+	CU_ASSERT_EQUAL(tn_permille(66, 1), UINT16_MAX);
+	CU_ASSERT_EQUAL(tn_permille(UINT64_MAX, UINT64_MAX), UINT16_MAX); /* beyond 580 years: too much for it */
+	CU_ASSERT_EQUAL(tn_permille(0, 0), UINT16_MAX);
+}
+
 TN_TEST_MAIN("common/bits", { "powers of two and logarithms", powers }, { "alignment", alignment },
+	{ "shares in permille", shares },
 	{ "ranges and sums that would wrap are refused", hostile_ranges })

@@ -36,11 +36,14 @@ static void equation(void)
 	dp_tally_flush(&tally);
 #if TENT_METRICS
 	uint64_t queued = tn_load_relaxed64(&cells[TN_G1(ADMISSION_QUEUED_OWNERS, TN_OWNER_KIND_USER).cell]);
+	uint64_t others = tn_load_relaxed64(&cells[TN_G1(ADMISSION_QUEUED_OWNERS, TN_OWNER_KIND_STAGING_INTERNAL).cell]);
 	CU_ASSERT_EQUAL(event(TN_ADMISSION_ADMIT),
 			event(TN_ADMISSION_DISPATCH) + event(TN_ADMISSION_DEADLINE_DROP) + event(TN_ADMISSION_CANCEL) + queued);
-	CU_ASSERT_EQUAL(queued, adm.queued);
+	CU_ASSERT_EQUAL(queued + others, adm.queued);
 #endif
 }
+
+static uint64_t made;
 
 static struct dp_owner *push(uint32_t peer, unsigned priority, uint64_t bytes, uint64_t now)
 {
@@ -49,6 +52,8 @@ static struct dp_owner *push(uint32_t peer, unsigned priority, uint64_t bytes, u
 	o->peer_index = peer;
 	o->priority = (uint8_t)priority;
 	o->bytes = bytes;
+	o->owner_id = ++made;
+	o->deadline_ns = UINT64_MAX - made; /* the opposite of their order: it matters only where it is asked for */
 	dp_admission_push(&adm, o, now, false);
 	equation();
 	return o;
@@ -484,6 +489,112 @@ static void test_window_sums(void)
 	dp_admission_destroy(&adm);
 }
 
+/* The earliest deadline goes first, also when that is asked for, or not any more, while they wait. */
+static void test_earliest_first(void)
+{
+	static const uint64_t deadline[] = { 50, 10, 40, 20, 30, 10 };
+	static const unsigned by_deadline[] = { 1, 5, 3, 4, 2, 0 };
+	struct dp_owner *o[6], *got;
+	setup(100, 1 << 20, 100, 1 << 20);
+	for (unsigned round = 0; round < 3; round++) { /* asked for before, meanwhile, and taken back meanwhile */
+		struct dp_admission_cfg cfg = adm.cfg;
+		cfg.edf = round != 1;
+		dp_admission_tune(&adm, &cfg);
+		for (unsigned i = 0; i < 6; i++) {
+			o[i] = calloc(1, sizeof *o[i]);
+			tn_list_init(&o[i]->link);
+			o[i]->peer_index = 1;
+			o[i]->bytes = 10 + i;
+			o[i]->owner_id = 100 + i;
+			o[i]->deadline_ns = deadline[i];
+			dp_admission_push(&adm, o[i], 1, false);
+		}
+		cfg.edf = round != 2;
+		dp_admission_tune(&adm, &cfg);
+		for (unsigned i = 0; i < 6; i++) {
+			unsigned next = cfg.edf ? by_deadline[i] : i;
+			CU_ASSERT_EQUAL(go(2, &got), 1);
+			CU_ASSERT_PTR_EQUAL_FATAL(got, o[next]);
+			dp_admission_release(&adm, got);
+			free(got);
+		}
+		CU_ASSERT_PTR_NULL(dp_admission_next(&adm, 3));
+	}
+	dp_admission_destroy(&adm);
+}
+
+/* Held, dropped and put back at the front while the order is that of deadlines. */
+static void test_earliest_first_drops(void)
+{
+	setup(10, 1 << 20, 10, 1 << 20);
+	struct dp_admission_cfg cfg = adm.cfg;
+	cfg.edf = true;
+	dp_admission_tune(&adm, &cfg);
+	struct dp_owner *late = push(1, 1, 10, 1), *mid = push(1, 1, 10, 1), *first = push(1, 1, 10, 1), *got;
+	CU_ASSERT_PTR_EQUAL(dp_admission_next(&adm, 2), first);
+	dp_admission_defer(&adm, first);
+	dp_admission_drop(&adm, first, 3, TN_ADMISSION_END_DEADLINE_DROP);
+	dp_admission_resume(&adm, 4);
+	CU_ASSERT_EQUAL(go(4, &got), 1);
+	CU_ASSERT_PTR_EQUAL(got, mid);
+	dp_admission_release(&adm, mid);
+	dp_admission_push(&adm, mid, 5, true);
+	dp_admission_push(&adm, first, 5, false);
+	CU_ASSERT_PTR_EQUAL(dp_admission_next(&adm, 5), first);
+	dp_admission_drop(&adm, late, 5, TN_ADMISSION_END_CANCEL); /* from the middle */
+	for (unsigned i = 0; i < 2; i++) {
+		go(6, &got);
+		CU_ASSERT_PTR_EQUAL(got, i == 0 ? first : mid);
+		dp_admission_release(&adm, got);
+	}
+	equation();
+	CU_ASSERT_EQUAL(adm.queued, 0);
+	free(late), free(mid), free(first);
+	dp_admission_destroy(&adm);
+}
+
+/* Owners that tent makes for itself are counted apart, by the same rules. */
+static void test_owner_kinds(void)
+{
+	setup(10, 1 << 20, 10, 1 << 20);
+	struct dp_owner *user = push(1, 1, 10, 1), *got;
+	struct dp_owner inner[3] = { 0 };
+	for (unsigned i = 0; i < 3; i++) {
+		inner[i] = (struct dp_owner){ .peer_index = 2, .priority = 1, .bytes = 7, .kind = TN_OWNER_KIND_STAGING_INTERNAL };
+		tn_list_init(&inner[i].link);
+		dp_admission_push(&adm, &inner[i], 1, false);
+	}
+	dp_admission_drop(&adm, &inner[2], 2, TN_ADMISSION_END_DEADLINE_DROP);
+	dp_admission_defer(&adm, &inner[0]);
+	dp_admission_resume(&adm, 3);
+	CU_ASSERT_EQUAL(go(3, &got) + go(3, &got), 3); /* one of each */
+	dp_admission_reject(&adm, TN_OWNER_KIND_STAGING_INTERNAL);
+	dp_tally_flush(&tally);
+#if TENT_METRICS
+	static const uint64_t want[] = { [TN_ADMISSION_ADMIT] = 3, [TN_ADMISSION_REJECT] = 1, [TN_ADMISSION_DISPATCH] = 1,
+					 [TN_ADMISSION_DEFER] = 1, [TN_ADMISSION_DEADLINE_DROP] = 1, [TN_ADMISSION_CANCEL] = 0 };
+	unsigned kind = TN_OWNER_KIND_STAGING_INTERNAL;
+	for (unsigned e = 0; e < TN_ADMISSION_CNT; e++)
+		CU_ASSERT_EQUAL(tn_load_relaxed64(&cells[TN_C2(ADMISSION_EVENTS_TOTAL, kind, e).cell]), want[e]);
+	CU_ASSERT_EQUAL(tn_load_relaxed64(&cells[TN_G1(ADMISSION_QUEUED_OWNERS, kind).cell]), 1);
+	CU_ASSERT_EQUAL(tn_load_relaxed64(&cells[TN_G1(ADMISSION_OUTSTANDING_BYTES, kind).cell]), 7);
+	CU_ASSERT_EQUAL(event(TN_ADMISSION_ADMIT), 1);
+	CU_ASSERT_EQUAL(event(TN_ADMISSION_DISPATCH), 1);
+	CU_ASSERT_EQUAL(tn_load_relaxed64(&cells[TN_G1(ADMISSION_OUTSTANDING_OWNERS, TN_OWNER_KIND_USER).cell]), 1);
+#endif
+	dp_admission_release(&adm, user);
+	dp_admission_release(&adm, &inner[0]);
+	go(4, &got);
+	CU_ASSERT_PTR_EQUAL(got, &inner[1]);
+	dp_admission_release(&adm, got);
+	dp_tally_flush(&tally);
+#if TENT_METRICS
+	CU_ASSERT_EQUAL(tn_load_relaxed64(&cells[TN_G1(ADMISSION_OUTSTANDING_BYTES, kind).cell]), 0);
+#endif
+	free(user);
+	dp_admission_destroy(&adm);
+}
+
 TN_TEST_MAIN("queue",
 	{ "random drops leave nothing behind", test_random_drops },
 	{ "first in first out within a window", test_fifo_and_window },
@@ -497,4 +608,7 @@ TN_TEST_MAIN("queue",
 	{ "silence is measured from the last answer", test_stall_time },
 	{ "windows change while they are used", test_tune },
 	{ "windows are sums over owners, whatever happens", test_window_sums },
+	{ "the earliest deadline first, where asked for", test_earliest_first },
+	{ "the earliest deadline first beside drops", test_earliest_first_drops },
+	{ "each kind of owner is counted apart", test_owner_kinds },
 )

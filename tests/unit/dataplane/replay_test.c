@@ -603,6 +603,125 @@ static void test_stalled_peer(void)
 	free(r);
 }
 
+/* Ends what is out; it took `ns`. */
+static void served_in(struct rig *g, uint64_t ns)
+{
+	struct dp_result ok = { .status = TN_OK };
+	rig_steps(g, 2);
+	rig_advance(g, ns);
+	script_end(&script_tcp, 0, &ok);
+	rig_steps(g, 2);
+}
+
+static void tune(struct rig *g, struct tn_config *cfg)
+{
+	CU_ASSERT_EQUAL(rig_do(g, (struct dp_cmd){ .kind = DP_CMD_TUNE, .ptr = cfg, .num = 2, .fd = -1 }), TN_OK);
+}
+
+/* Whose deadline cannot be met ends at once, when it comes or when it is its turn, and no transport hears of it. */
+static void test_infeasible(void)
+{
+	static const char *const sets[] = { "admission/drop_infeasible=true", "admission/peer_window_owners=1" };
+	struct rig g;
+	struct shr_cqe_shm c;
+	rig_open(&g, sets, 2, script_only_tcp);
+	struct dp_remote *r = script_open_remote(&g, 1);
+	script_tcp.beyond = hang;
+	struct shr_sqe_shm late = script_sqe(SHR_OP_WRITE, 1, 0, 1 << 20);
+	late.deadline_ns = g.now + 100 * RIG_MS; /* nobody knows yet how long it will take */
+	rig_submit(&g, late);
+	served_in(&g, RIG_MS);
+	CU_ASSERT_TRUE(rig_poll(&g, &c) && c.status == TN_OK);
+	late = script_sqe(SHR_OP_WRITE, 2, 0, RIG_BYTES / 2); /* 2 ms at this rate */
+	late.deadline_ns = g.now + RIG_MS;
+	c = rig_run(&g, late);
+	CU_ASSERT_TRUE(c.status == TN_TIMEOUT && c.outcome == TN_OUTCOME_TIMEOUT);
+	CU_ASSERT_TRUE(c.phase == TN_PHASE_ADMISSION && c.reason == TN_REASON_RESOURCE_EXHAUSTED);
+	CU_ASSERT_EQUAL(c.attempts, 0);
+	CU_ASSERT_EQUAL(script_tcp.submits, 1);
+	rig_submit(&g, script_sqe(SHR_OP_WRITE, 3, 0, 1 << 20));
+	late.token = 4;
+	late.deadline_ns = g.now + 4 * RIG_MS; /* it can, behind the one that is out */
+	rig_submit(&g, late);
+	rig_steps(&g, 3);
+	CU_ASSERT_EQUAL(g.w->admission.queued, 1);
+	served_in(&g, 3 * RIG_MS); /* that took longer */
+	CU_ASSERT_TRUE(rig_poll(&g, &c) && c.token == 3 && c.status == TN_OK);
+	CU_ASSERT_TRUE(rig_poll(&g, &c) && c.token == 4 && c.status == TN_TIMEOUT);
+	CU_ASSERT_EQUAL(c.reason, TN_REASON_RESOURCE_EXHAUSTED);
+	CU_ASSERT_EQUAL(script_tcp.submits, 2);
+	late.token = 5;
+	late.deadline_ns = g.now - RIG_MS; /* over before it came: that is infeasible, too */
+	CU_ASSERT_EQUAL(rig_run(&g, late).status, TN_TIMEOUT);
+	COUNT_IS(&g, TN_C1(DEADLINE_INFEASIBLE_TOTAL, TN_TRANSPORT_UNSPEC), 3);
+	COUNT_IS(&g, TN_C2(ADMISSION_EVENTS_TOTAL, TN_OWNER_KIND_USER, TN_ADMISSION_DEADLINE_DROP), 3);
+	COUNT_IS(&g, TN_C3(LOGICAL_REQUEST_OUTCOMES_TOTAL, TN_OP_WRITE, TN_TRANSPORT_UNSPEC, TN_OUTCOME_TIMEOUT), 3);
+	static const char *const off[] = { "admission/drop_infeasible=false" };
+	struct tn_config *fresh = rig_config(off, 1);
+	tune(&g, fresh);
+	late.token = 6;
+	late.deadline_ns = g.now + RIG_MS / 2;
+	rig_submit(&g, late);
+	rig_steps(&g, 3);
+	CU_ASSERT_EQUAL(script_tcp.submits, 3); /* nobody asked */
+	rig_close(&g);
+	tn_config_free(fresh);
+	free(r);
+}
+
+/* The share of its time that each request used, whatever its end. */
+static void test_deadline_used(void)
+{
+	struct rig g;
+	rig_open(&g, NULL, 0, script_only_tcp);
+	struct dp_remote *r = script_open_remote(&g, 1);
+	script_tcp.beyond = hang;
+	struct shr_sqe_shm s = script_sqe(SHR_OP_WRITE, 1, 0, 4096);
+	s.deadline_ns = g.now + 10 * RIG_MS;
+	rig_submit(&g, s);
+	served_in(&g, 6 * RIG_MS);
+	s.token = 2;
+	s.deadline_ns = g.now + 10 * RIG_MS;
+	rig_submit(&g, s);
+	rig_steps(&g, 2);
+	rig_advance(&g, 11 * RIG_MS);
+	CU_ASSERT_EQUAL(script_tcp.held_cnt, 0);
+	uint32_t at = TN_H1(DEADLINE_MLU_PERMILLE, TN_TRANSPORT_TCP).cell;
+	CU_ASSERT_EQUAL(cell(&g, at + tn_bucket(TN_MTYPE_DEADLINE, 600)), IF_METRICS(1));
+	CU_ASSERT_EQUAL(cell(&g, at + tn_bucket(TN_MTYPE_DEADLINE, 1100)), IF_METRICS(1));
+	COUNT_IS(&g, TN_C1(DEADLINE_INFEASIBLE_TOTAL, TN_TRANSPORT_TCP), 0);
+	rig_close(&g);
+	free(r);
+}
+
+/* Through the whole worker: who came last and must be done first goes first. */
+static void test_earliest_deadline(void)
+{
+	static const char *const sets[] = { "admission/peer_window_owners=1", "admission/merge=false" };
+	static const char *const more[] = { "admission/peer_window_owners=1", "admission/edf=true" };
+	struct rig g;
+	struct shr_cqe_shm c;
+	rig_open(&g, sets, 2, script_only_tcp);
+	struct dp_remote *r = script_open_remote(&g, 1);
+	script_tcp.beyond = hang;
+	for (uint64_t i = 1; i <= 4; i++) {
+		struct shr_sqe_shm s = script_sqe(SHR_OP_WRITE, i, 0, 4096);
+		s.deadline_ns = g.now + (1000 - 100 * i) * RIG_MS;
+		rig_submit(&g, s);
+	}
+	rig_steps(&g, 3);
+	struct tn_config *fresh = rig_config(more, 2);
+	tune(&g, fresh); /* while they wait */
+	static const uint64_t order[] = { 1, 4, 3, 2 };
+	for (uint32_t i = 0; i < 4; i++) {
+		served_in(&g, RIG_MS);
+		CU_ASSERT_TRUE(rig_poll(&g, &c) && c.token == order[i] && c.status == TN_OK);
+	}
+	rig_close(&g);
+	tn_config_free(fresh);
+	free(r);
+}
+
 TN_TEST_MAIN("replay",
 	{ "random cancels leave no owner behind", test_random_cancels },
 	{ "each request of a batch selects alone", test_each_selects_alone },
@@ -624,4 +743,7 @@ TN_TEST_MAIN("replay",
 	{ "a lost segment fails with its reason", test_lost_remote },
 	{ "a full peer window holds only that peer", test_peer_window },
 	{ "a silent peer leaves the worker's window", test_stalled_peer },
+	{ "a deadline that cannot be met", test_infeasible },
+	{ "how much of its time a request used", test_deadline_used },
+	{ "the earliest deadline first", test_earliest_deadline },
 )

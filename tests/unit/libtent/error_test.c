@@ -65,6 +65,11 @@ static void completions(void)
 	    "tcp port? tentctl explain PEER");
 	c.status = TENT_INVALID;
 	CU_ASSERT_PTR_NOT_NULL(strstr(tent_completion_text(&c, buf, sizeof buf), "its policy is not in the configuration"));
+	c.status = TENT_TIMEOUT;
+	CU_ASSERT_PTR_NOT_NULL(strstr(tent_completion_text(&c, buf, sizeof buf), "the deadline passed"));
+	c.phase = TN_PHASE_ADMISSION;
+	c.reason = TN_REASON_RESOURCE_EXHAUSTED;
+	CU_ASSERT_PTR_NOT_NULL(strstr(tent_completion_text(&c, buf, sizeof buf), "timeout: its target cannot take it"));
 	c.memory_busy = 1;
 	CU_ASSERT_PTR_NOT_NULL(strstr(tent_completion_text(&c, buf, sizeof buf), "keep the buffer"));
 	c = (tent_completion){ .kind = TENT_COMPLETION_REQUEST, .opcode = TENT_READ, .bytes = 10, .attempts = 1,
