@@ -134,6 +134,7 @@ tn_status dp_owner_try(struct dp_worker *w, struct dp_owner *o, struct dp_result
 		return s;
 	}
 	o->attempt_ns = w->now_ns;
+	o->attempt_id = a->attempt_id;
 	o->last_transport = a->kind;
 	count_attempt_start(w, a);
 	if (s != TN_OK) {

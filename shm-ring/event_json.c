@@ -29,10 +29,9 @@ static const struct shr_event_form forms[SHR_EVENT_KIND_CNT] = {
 	[SHR_EVENT_SELECTION_FAILED] = { "tent.transport.selection_failed", "warn",
 					 REQUEST | SHR_EVF_OPERATION | CAUSE },
 	[SHR_EVENT_SPAN_TRANSFER] = { "tent.logical_transfer", "info",
-				      REQUEST | SHR_EVF_SPAN | WHAT | SHR_EVF_STATUS | SHR_EVF_DURATION },
+				      REQUEST | SHR_EVF_SPAN | WHAT | CAUSE | SHR_EVF_DURATION },
 	[SHR_EVENT_SPAN_ATTEMPT] = { "tent.transport_attempt", "info",
-				     ATTEMPT | SHR_EVF_SPAN | SHR_EVF_PARENT | WHAT | SHR_EVF_STATUS |
-					 SHR_EVF_DURATION },
+				     ATTEMPT | SHR_EVF_SPAN | SHR_EVF_PARENT | WHAT | CAUSE | SHR_EVF_DURATION },
 	[SHR_EVENT_CLIENT_DROPPED] = { "tent.client.dropped", "warn", SHR_EVF_STATUS | SHR_EVF_ARG },
 	[SHR_EVENT_PEER_SESSION] = { "tent.peer.session", "info", SHR_EVF_STATUS },
 	[SHR_EVENT_LANE_DOWN] = { "tent.lane.down", "info", SHR_EVF_TRANSPORT | CAUSE },
@@ -88,7 +87,7 @@ static void put_ids(struct tn_jout *j, const struct shr_event_shm *ev, const str
 		tn_jout_u64(j, "batch_id", ev->batch_id);
 		tn_jout_u64(j, "task_id", ev->task_id);
 	}
-	if (fields & SHR_EVF_ATTEMPT)
+	if ((fields & SHR_EVF_ATTEMPT) && ev->attempt_id != 0)
 		tn_jout_u64(j, "attempt_id", ev->attempt_id);
 	if ((ev->trace_hi | ev->trace_lo) != 0) {
 		char hex[33];
@@ -113,6 +112,8 @@ static void put_what(struct tn_jout *j, const struct shr_event_shm *ev, unsigned
 	}
 	if (fields & SHR_EVF_OPERATION)
 		tn_jout_str(j, "operation", tn_op_name(ev->operation));
+	if ((fields & SHR_EVF_SPAN) && ev->status == TN_OK)
+		fields &= ~(unsigned)(SHR_EVF_PHASE | SHR_EVF_REASON); /* nothing went wrong anywhere */
 	if (fields & SHR_EVF_PHASE)
 		tn_jout_str(j, "phase", tn_phase_name(ev->phase));
 	if (fields & SHR_EVF_REASON)

@@ -15,11 +15,11 @@
 /* shr_event_form.fields: which fields mean something. */
 enum {
 	SHR_EVF_REQUEST = 1 << 0,   /* request, batch and task id, failovers */
-	SHR_EVF_ATTEMPT = 1 << 1,
+	SHR_EVF_ATTEMPT = 1 << 1,   /* unless it is 0: there was none */
 	SHR_EVF_TRANSPORT = 1 << 2,
 	SHR_EVF_FROM_TO = 1 << 3,
 	SHR_EVF_OPERATION = 1 << 4,
-	SHR_EVF_PHASE = 1 << 5,
+	SHR_EVF_PHASE = 1 << 5,     /* of a span: when its status is not ok */
 	SHR_EVF_REASON = 1 << 6,
 	SHR_EVF_STATUS = 1 << 7,
 	SHR_EVF_DURATION = 1 << 8,

@@ -88,6 +88,7 @@ struct dp_owner {
 	tn_handle memory, remote;
 	uint64_t local_off, remote_off, bytes;
 	uint64_t deadline_ns;      /* the earliest of its requests */
+	uint64_t attempt_id;       /* of its last attempt; 0 = none */
 	uint64_t admit_ns, dispatch_ns, attempt_ns, retry_ns; /* entered the queue, left it, last attempt began, wait ends */
 	uint32_t retry_slot;       /* position in the retry heap; UINT32_MAX = none */
 	struct dp_attempt *attempt;

@@ -53,6 +53,7 @@ static struct shr_event_shm record(const struct dp_stats *s, unsigned kind, cons
 		.request_id = r->request_id,
 		.batch_id = r->batch ? r->batch->batch_id : 0,
 		.task_id = r->owner ? r->owner->owner_id : 0,
+		.attempt_id = r->owner ? r->owner->attempt_id : 0,
 		.kind = (uint8_t)kind,
 		.operation = r->sqe.opcode == SHR_OP_READ ? TN_OP_READ : TN_OP_WRITE,
 		.config_generation = s->config_generation,

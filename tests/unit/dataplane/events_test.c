@@ -113,10 +113,12 @@ static void test_failure_and_failover(void)
 	CU_ASSERT_EQUAL(take(&x.keep, SHR_EVENT_REQUEST_FAILED, &e), 1);
 	CU_ASSERT_EQUAL(e.reason, TN_REASON_PEER_CLOSED);
 	CU_ASSERT((e.trace_hi | e.trace_lo) != 0); /* drawn */
+	CU_ASSERT(e.attempt_id != 0);              /* its last */
 	script_rdma.reach = script_tcp.reach = DP_REACH_NO;
 	rig_submit(&g, script_sqe(SHR_OP_WRITE, 3, 0, 4096));
 	rig_steps(&g, 2);
 	CU_ASSERT_EQUAL(take(&x.keep, SHR_EVENT_SELECTION_FAILED, &e), 1);
+	CU_ASSERT_EQUAL(e.attempt_id, 0); /* none was made */
 	rig_close(&g);
 	free(r);
 	tele_close(&x);
@@ -138,6 +140,7 @@ static void test_slow_stuck_sampled(void)
 	for (int i = 0; i < 50; i++)
 		rig_advance(&g, 10 * RIG_MS);
 	CU_ASSERT_EQUAL(take(&x.log, SHR_EVENT_REQUEST_STUCK, &e), 1); /* once */
+	CU_ASSERT(e.attempt_id != 0);                                  /* the one that hangs */
 	CU_ASSERT_EQUAL(e.transport, TN_TRANSPORT_RDMA);
 	CU_ASSERT_EQUAL(tn_load_relaxed32(&g.w->stats.block->inflight), 1);
 	CU_ASSERT(tn_load_relaxed64(&g.w->stats.block->oldest_work_ns) != 0);

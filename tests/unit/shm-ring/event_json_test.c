@@ -74,17 +74,25 @@ static void lines_to_the_letter(void)
 		"{\"event\":\"tent.transport_attempt\"," TS
 		",\"level\":\"info\",\"request_id\":11,\"batch_id\":12,\"task_id\":13,"
 		"\"attempt_id\":14," TRACE ",\"span_id\":\"000000000000001c\",\"parent_span_id\":\"000000000000001d\","
-		"\"start\":\"2023-11-14T22:13:20.998749Z\",\"transport\":\"tcp\",\"operation\":\"write\",\"status\":"
-		"\"path_down\","
+		"\"start\":\"2023-11-14T22:13:20.998749Z\",\"transport\":\"tcp\",\"operation\":\"write\","
+		"\"phase\":\"connect\",\"reason\":\"peer_closed\",\"status\":\"path_down\","
 		"\"duration_us\":1500.5,\"failover_count\":1,\"config_generation\":5,\"retention\":\"error\"}\n");
 	ev = event(SHR_EVENT_SPAN_TRANSFER);
 	ev.retention = TN_RETENTION_LINKED_CHILD;
+	ev.status = TN_OK; /* no phase, no reason */
 	line_is(&ev, 0,
 		"{\"event\":\"tent.logical_transfer\"," TS
 		",\"level\":\"info\",\"request_id\":11,\"batch_id\":12,\"task_id\":13," TRACE
 		",\"span_id\":\"000000000000001c\",\"start\":\"2023-11-14T22:13:20.998749Z\",\"transport\":\"tcp\","
-		"\"operation\":\"write\",\"status\":\"path_down\",\"duration_us\":1500.5,\"failover_count\":1,"
+		"\"operation\":\"write\",\"status\":\"ok\",\"duration_us\":1500.5,\"failover_count\":1,"
 		"\"config_generation\":5,\"retention\":\"linked_child\"}\n");
+	ev = event(SHR_EVENT_REQUEST_STUCK);
+	ev.attempt_id = 0; /* it waits for its first */
+	line_is(&ev, 0,
+		"{\"event\":\"tent.request.stuck\"," TS
+		",\"level\":\"warn\",\"request_id\":11,\"batch_id\":12,\"task_id\":13," TRACE
+		",\"transport\":\"tcp\",\"operation\":\"write\",\"phase\":\"connect\",\"duration_us\":1500.5,"
+		"\"failover_count\":1,\"config_generation\":5}\n");
 }
 
 static void every_kind_is_valid_json(void)
