@@ -175,7 +175,7 @@ static tn_status node_start(struct daemon *d, const struct tn_id128 *session)
 {
 	uint64_t seed;
 	struct cp_node_cfg cfg = { .config = d->config, .self = d->keys.id, .control_session = *session,
-				   .metrics = cp_observe_metrics(d->observe), .emit = cp_loop_emit,
+				   .metrics = cp_observe_metrics(d->observe), .recent = cp_observe_recent(d->observe), .emit = cp_loop_emit,
 				   .reconnect = cp_loop_reconnect, .emit_ctx = d->loop, .reload = reload, .reload_ctx = d };
 	if (tn_rand_os(&seed, sizeof seed) != TN_OK)
 		return complain("no randomness");

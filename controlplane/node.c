@@ -48,6 +48,7 @@ tn_status cp_node_new(const struct cp_node_cfg *cfg, struct cp_node **out)
 	node->reload = cfg->reload;
 	node->reload_ctx = cfg->reload_ctx;
 	node->metrics = cfg->metrics;
+	node->recent = cfg->recent;
 	tn_rand_seed(&node->rand, cfg->seed);
 	tn_list_init(&node->opens);
 	node->opens_next_ns = UINT64_MAX;

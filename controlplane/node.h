@@ -16,6 +16,7 @@
 #include "controlplane/peer/exchange.h"
 
 struct cp_local;
+struct cp_recent;
 struct cp_remote_cache;
 struct tn_metrics;
 
@@ -166,6 +167,7 @@ struct cp_node {
 	struct tn_rand rand;
 	uint64_t now_ns;               /* of the input or tick that runs */
 	const struct tn_metrics *metrics; /* control-plane-owned cells */
+	const struct cp_recent *recent;   /* events of the last while; NULL: nobody reads them */
 
 	struct cp_exchange *exchange;
 	struct cp_link link;
@@ -189,6 +191,7 @@ struct cp_node_cfg {
 	struct tn_id128 control_session;
 	uint64_t seed;
 	const struct tn_metrics *metrics;
+	const struct cp_recent *recent; /* may be NULL: nothing to tell of events */
 	cp_emit emit;
 	cp_reconnect reconnect;         /* may be NULL: connections need no help */
 	void *emit_ctx;

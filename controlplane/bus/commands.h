@@ -13,6 +13,8 @@ void cp_bus_peer_list(struct cp_node *node, const struct cp_request *rq);
 void cp_bus_peer_probe(struct cp_node *node, const struct cp_request *rq);
 void cp_bus_peer_load(struct cp_node *node, const struct cp_request *rq);
 void cp_bus_explain(struct cp_node *node, const struct cp_request *rq);
+void cp_bus_events(struct cp_node *node, const struct cp_request *rq);
+void cp_bus_trace(struct cp_node *node, const struct cp_request *rq);
 void cp_bus_config_reload(struct cp_node *node, const struct cp_request *rq);
 void cp_bus_version(struct cp_node *node, const struct cp_request *rq);
 

@@ -11,6 +11,8 @@ const struct cp_method cp_bus_methods[] = {
 	{ "peer_probe", cp_bus_peer_probe },
 	{ "peer_load", cp_bus_peer_load },
 	{ "explain", cp_bus_explain },
+	{ "events", cp_bus_events },
+	{ "trace", cp_bus_trace },
 	{ "config_reload", cp_bus_config_reload },
 	{ "version", cp_bus_version },
 	{ NULL, NULL },

@@ -15,15 +15,17 @@ tn_status cp_event_pump_init(struct cp_event_pump *p, const char *mark_path)
 		tn_log_warn("events", "cannot keep %s: after a restart events are in the log twice", mark_path);
 	p->round = calloc((size_t)CP_PUMP_RINGS_MAX * CP_PUMP_BATCH, sizeof *p->round);
 	tn_text_init(&p->line, CP_PUMP_LINE_MAX);
-	return p->round ? TN_OK : TN_NO_MEMORY;
+	return p->round != NULL ? cp_recent_new(CP_RECENT_SLOTS, &p->recent) : TN_NO_MEMORY;
 }
 
 void cp_event_pump_close(struct cp_event_pump *p)
 {
 	free(p->round);
+	cp_recent_free(p->recent);
 	tn_text_free(&p->line);
 	cp_event_mark_close(&p->mark);
 	p->round = NULL;
+	p->recent = NULL;
 	p->reader_cnt = 0;
 }
 
@@ -46,6 +48,7 @@ void cp_event_pump_bind(struct cp_event_pump *p, const struct shr_tele_ro *tele,
 	if (!tele)
 		return;
 	p->session = tele->hdr.session;
+	p->generation = tele->hdr.generation;
 	p->clock = (struct shr_event_clock){ tele->hdr.start_mono_ns, tele->hdr.start_real_ns };
 	for (uint32_t t = 0; t <= tele->lay.worker_cnt; t++)
 		for (unsigned keep = 0; keep < 2; keep++) {
@@ -56,28 +59,28 @@ void cp_event_pump_bind(struct cp_event_pump *p, const struct shr_tele_ro *tele,
 
 static int by_time(const void *a, const void *b)
 {
-	uint64_t x = ((const struct shr_event_shm *)a)->mono_ns, y = ((const struct shr_event_shm *)b)->mono_ns;
+	uint64_t x = ((const struct cp_pumped *)a)->ev.mono_ns, y = ((const struct cp_pumped *)b)->ev.mono_ns;
 	return (x > y) - (x < y);
 }
 
 uint32_t cp_event_pump_read(struct cp_event_pump *p, struct cp_exemplars *exemplars, uint64_t missed_out[static 2])
 {
+	struct shr_event_shm batch[CP_PUMP_BATCH];
 	uint32_t cnt = 0;
 	p->more = false;
 	missed_out[0] = missed_out[1] = 0;
 	for (uint32_t i = 0; i < p->reader_cnt; i++) {
 		struct shr_event_reader *r = &p->reader[i];
 		uint64_t missed = r->missed;
-		uint32_t got = shr_event_read(r, p->round + cnt, CP_PUMP_BATCH);
+		uint32_t got = shr_event_read(r, batch, CP_PUMP_BATCH);
 		missed_out[i & 1] += r->missed - missed;
 		p->more |= got == CP_PUMP_BATCH;
-		for (uint32_t k = 0, from = cnt; k < got; k++) {
-			const struct shr_event_shm *e = &p->round[from + k];
-			cp_exemplar_offer(exemplars, e);
-			if (e->seq / 2 - 1 >= p->rendered[i])
-				p->round[cnt++] = *e;
+		for (uint32_t k = 0; k < got; k++) {
+			cp_exemplar_offer(exemplars, &batch[k]);
+			p->round[cnt++] = (struct cp_pumped){ batch[k], batch[k].seq / 2 - 1 < p->rendered[i] };
 		}
 	}
+	cp_recent_lost(p->recent, missed_out[0] + missed_out[1]);
 	return cnt;
 }
 
@@ -94,11 +97,13 @@ void cp_event_pump_render(struct cp_event_pump *p, uint32_t cnt, uint64_t now_ns
 {
 	qsort(p->round, cnt, sizeof *p->round, by_time);
 	for (uint32_t i = 0; i < cnt; i++) {
+		const struct shr_event_shm *e = &p->round[i].ev;
 		uint64_t suppressed;
-		if (!cp_log_limit_pass(&p->limit, &p->round[i], now_ns, &suppressed))
+		cp_recent_add(p->recent, e, &p->clock, p->generation);
+		if (p->round[i].logged || !cp_log_limit_pass(&p->limit, e, now_ns, &suppressed))
 			continue;
 		tn_text_reset(&p->line);
-		if (shr_event_json(&p->round[i], &p->clock, suppressed, &p->line) && !p->line.failed)
+		if (shr_event_json(e, &p->clock, suppressed, &p->line) && !p->line.failed)
 			sink(ctx, p->line.p, p->line.len);
 	}
 	remember(p);

@@ -100,6 +100,11 @@ const struct tn_metrics *cp_observe_metrics(struct cp_observe *o)
 	return &o->cells.rec;
 }
 
+const struct cp_recent *cp_observe_recent(const struct cp_observe *o)
+{
+	return o->pump.recent;
+}
+
 /* ---- the data plane */
 
 tn_status cp_observe_attach(struct cp_observe *o, const char *path)

@@ -60,6 +60,9 @@ struct cp_observe_facts {
 };
 void cp_observe_facts(struct cp_observe *o, const struct cp_observe_facts *facts);
 
+/* The events of the last while, as far as cp_observe_poll() has come. Valid until destroy; loop thread. */
+const struct cp_recent *cp_observe_recent(const struct cp_observe *o);
+
 /* Drains the event rings, renders lines to the sink. Bounded work; true = more is waiting, call again soon. */
 bool cp_observe_poll(struct cp_observe *o);
 

@@ -321,6 +321,8 @@ static void a_restart_renders_nothing_twice(void)
 	span(&w, 103); /* while nobody reads: not yet */
 	o = again(o, &t);
 	CU_ASSERT_TRUE(!logged(101) && !logged(102) && logged(103));
+	const struct cp_recent_item *old = cp_recent_after(cp_observe_recent(o), 0); /* but all of it can be asked for */
+	CU_ASSERT_TRUE(old != NULL && old->ev.request_id == 101 && cp_recent_last(cp_observe_recent(o)) == 3);
 	o = again(o, &t);
 	CU_ASSERT_EQUAL(lines_len, 0);
 	for (unsigned i = 0; i < 100; i++) /* 64 slots: 36 are gone before the next one comes, and that is known */
