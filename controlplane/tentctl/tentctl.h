@@ -166,9 +166,11 @@ int tctl_cmd_config_reload(struct tctl *t, int argc, char **argv);
 int tctl_cmd_keygen(struct tctl *t, int argc, char **argv);
 int tctl_cmd_verify(struct tctl *t, int argc, char **argv);
 int tctl_cmd_doctor(struct tctl *t, int argc, char **argv);
+int tctl_cmd_events(struct tctl *t, int argc, char **argv);
 int tctl_cmd_explain(struct tctl *t, int argc, char **argv);
 int tctl_cmd_postmortem(struct tctl *t, int argc, char **argv);
 int tctl_cmd_top(struct tctl *t, int argc, char **argv);
+int tctl_cmd_trace(struct tctl *t, int argc, char **argv);
 int tctl_cmd_version(struct tctl *t, int argc, char **argv);
 
 #endif

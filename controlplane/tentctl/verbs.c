@@ -24,6 +24,11 @@ const struct tctl_verb tctl_verbs[] = {
     {"top", NULL, "[--once] [--interval TIME]", "throughput, latency, failures, load: live", tctl_cmd_top},
     {"explain", NULL, "[--bytes N] [--priority P] [--intent I] {PEER | SEGMENT | PEER/SEGMENT}",
      "which transports would carry a request, and why not the others", tctl_cmd_explain},
+    {"events", NULL,
+     "[--follow] [--count N] [--since TIME] [--spans] [--event NAME] [--transport KIND] [--operation OP] [--phase PHASE] "
+     "[--reason REASON] [--status STATUS] [--request N] [--trace ID]",
+     "what failed, was slow or hung lately, and live", tctl_cmd_events},
+    {"trace", NULL, "{REQUEST | TRACE}", "one request or trace: its attempts and events in the order of time", tctl_cmd_trace},
     {"doctor", NULL, "[--quiet]", "what is wrong with this host and how to fix it; needs no daemon", tctl_cmd_doctor},
     {"postmortem", NULL, "[--events N] [--spans] [GENERATION]", "what a dead data plane left behind; needs no daemon",
      tctl_cmd_postmortem},

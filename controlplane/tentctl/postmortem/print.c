@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "controlplane/tentctl/event_text.h"
 #include "controlplane/tentctl/postmortem/postmortem.h"
 #include "controlplane/tentctl/style.h"
 #include "controlplane/tentctl/tentctl.h"
@@ -203,47 +204,6 @@ static void print_equations(const json_t *eq, FILE *to)
 
 /* ---- events ---- */
 
-static bool add(char *out, size_t cap, const json_t *e, const char *key, const char *before)
-{
-	const json_t *v = json_object_get(e, key);
-	size_t at = strlen(out);
-	if (v == NULL || (json_is_string(v) && strcmp(json_string_value(v), "unspec") == 0))
-		return false;
-	snprintf(out + at, cap - at, "%s%s%s", at > 0 ? " " : "", before, tctl_text(e, key));
-	return true;
-}
-
-/* "tcp write connect/peer_closed path_down took 1.5ms, request 11 attempt 14": what the record says besides its name.
- */
-static void describe(const json_t *e, char *out, size_t cap)
-{
-	out[0] = '\0';
-	if (add(out, cap, e, "from", ""))
-		(void)add(out, cap, e, "to", "-> ");
-	(void)add(out, cap, e, "transport", "");
-	(void)add(out, cap, e, "operation", "");
-	if (add(out, cap, e, "phase", "") && json_object_get(e, "reason") != NULL) {
-		size_t at = strlen(out);
-		snprintf(out + at, cap - at, "/%s", tctl_text(e, "reason"));
-	}
-	(void)add(out, cap, e, "state", "");
-	if (json_object_get(e, "state") == NULL)
-		(void)add(out, cap, e, "arg", "client ");
-	(void)add(out, cap, e, "peer_index", "peer #");
-	(void)add(out, cap, e, "status", "");
-	if (json_object_get(e, "duration_us") != NULL) {
-		size_t at = strlen(out);
-		double us = json_number_value(json_object_get(e, "duration_us"));
-		snprintf(out + at, cap - at, " after %s", tctl_time_text((uint64_t)(us * 1000)));
-	}
-	(void)add(out, cap, e, "request_id", "request ");
-	(void)add(out, cap, e, "attempt_id", "attempt ");
-	if (tctl_u64(e, "failover_count") > 0)
-		(void)add(out, cap, e, "failover_count", "failovers ");
-	(void)add(out, cap, e, "retention", "kept: ");
-	(void)add(out, cap, e, "suppressed", "held back before: ");
-}
-
 static const char *from_end(const json_t *e, char *out, size_t cap)
 {
 	int64_t us = json_integer_value(json_object_get(e, "us_from_end"));
@@ -262,12 +222,12 @@ static void print_events(const json_t *events, FILE *to)
 	json_t *e;
 	json_array_foreach(list, i, e) {
 		char what[128], distance[40];
-		const char *ts = tctl_text(e, "ts"), *clock = strchr(ts, 'T'), *name = tctl_text(e, "event");
-		describe(e, what, sizeof what);
+		const char *ts = tctl_text(e, "ts"), *clock = strchr(ts, 'T');
+		tctl_event_what(e, what, sizeof what);
 		tctl_table_row(tb,
 			       (const char *[]){ clock != NULL ? clock + 1 : ts, from_end(e, distance, sizeof distance),
 						 tctl_text(e, "thread"), tctl_text(e, "level"),
-						 strncmp(name, "tent.", 5) == 0 ? name + 5 : name, what });
+						 tctl_event_name(e), what });
 	}
 	heading(to, "last events");
 	if (json_array_size(list) > 0)

@@ -252,6 +252,95 @@ static void explained(void)
 	CU_ASSERT_EQUAL(run("explain", "a", "--bytes", "many", NULL), 2);
 }
 
+#define IDS "\"number\":4,\"engine\":2,\"request_id\":11,\"batch_id\":3,\"task_id\":8,\"trace_id\":\"000000000000000000000000000000ab\","
+#define FAILED \
+	"{\"event\":\"tent.request.failed\",\"ts\":\"2026-01-01T00:00:02.000000Z\",\"level\":\"warn\"," IDS \
+	"\"attempt_id\":14,\"mono_ns\":2000000000,\"transport\":\"tcp\",\"operation\":\"write\",\"phase\":\"post\"," \
+	"\"reason\":\"timeout\",\"status\":\"timeout\",\"duration_us\":1000000}"
+#define ATTEMPT_SPAN \
+	"{\"event\":\"tent.transport_attempt\",\"ts\":\"2026-01-01T00:00:01.900000Z\",\"level\":\"info\"," IDS \
+	"\"attempt_id\":14,\"span_id\":\"01\",\"parent_span_id\":\"02\",\"mono_ns\":1900000000,\"transport\":\"tcp\"," \
+	"\"operation\":\"write\",\"phase\":\"connect\",\"reason\":\"peer_closed\",\"status\":\"path_down\"," \
+	"\"duration_us\":800000,\"retention\":\"error\"}"
+#define ROOT_SPAN \
+	"{\"event\":\"tent.logical_transfer\",\"ts\":\"2026-01-01T00:00:02.000000Z\",\"level\":\"info\"," IDS \
+	"\"span_id\":\"02\",\"start\":\"2026-01-01T00:00:01.000000Z\",\"mono_ns\":2000000000,\"transport\":\"tcp\"," \
+	"\"operation\":\"write\",\"phase\":\"post\",\"reason\":\"timeout\",\"status\":\"timeout\",\"duration_us\":1000000," \
+	"\"retention\":\"timeout\"}"
+#define PAGE(records) "{\"session\":\"01\",\"next\":9,\"missed\":3,\"more\":false,\"records\":[" records "]}"
+
+static void events(void)
+{
+	static const char *const fit[][2] = { { "--phase", "post" }, { "--reason", "timeout" }, { "--transport", "tcp" },
+		{ "--operation", "write" }, { "--status", "timeout" }, { "--request", "11" }, { "--event", "tent.request.failed" },
+		{ "--event", "request.failed" }, { "--trace", "000000000000000000000000000000ab" } };
+	static const char *const miss[][2] = { { "--phase", "poll" }, { "--reason", "internal" }, { "--transport", "shm" },
+		{ "--operation", "read" }, { "--status", "ok" }, { "--request", "12" }, { "--event", "request.slow" },
+		{ "--trace", "000000000000000000000000000000ac" }, { "--since", "1h" }, { "--count", "0" } };
+	static const char *const wrong[][2] = { { "--phase", "posts" }, { "--reason", "" }, { "--transport", "udp" },
+		{ "--operation", "move" }, { "--request", "x" }, { "--event", "nothing" }, { "--trace", "ab" }, { "--since", "now" } };
+	set(TN_OK, NULL, PAGE(ROOT_SPAN "," FAILED));
+	CU_ASSERT_EQUAL(run("events", NULL), 0);
+	CU_ASSERT_STRING_EQUAL(ran.out,
+		"-- 3 older records are no longer kept, or were lost before they were read\n"
+		"2026-01-01T00:00:02.000000Z warn  request.failed tcp write post/timeout timeout after 1.00s request 11 attempt 14 "
+		"trace 000000000000000000000000000000ab\n");
+	CU_ASSERT_EQUAL(run("events", "--spans", NULL), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "info  logical_transfer tcp write post/timeout timeout after 1.00s request 11 kept: timeout"));
+	CU_ASSERT_EQUAL(run("-j", "events", NULL), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "{\"missed\":3}\n{\"event\":\"tent.request.failed\""));
+	for (size_t i = 0; i < TN_ARRAY_LEN(fit); i++) {
+		CU_ASSERT_EQUAL(run("events", fit[i][0], fit[i][1], NULL), 0);
+		CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "request.failed"));
+	}
+	for (size_t i = 0; i < TN_ARRAY_LEN(miss); i++) {
+		CU_ASSERT_EQUAL(run("events", miss[i][0], miss[i][1], NULL), 0);
+		CU_ASSERT_PTR_NULL(strstr(ran.out, "request.failed"));
+	}
+	for (size_t i = 0; i < TN_ARRAY_LEN(wrong); i++)
+		CU_ASSERT_EQUAL(run("events", wrong[i][0], wrong[i][1], NULL), 2);
+	CU_ASSERT_EQUAL(run("events", "--reason", "timeot", NULL), 2);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.err, "did you mean timeout?"));
+	set(TN_OK, NULL, "{\"more\":true,\"records\":7}"); /* of a newer version, say: no circle */
+	CU_ASSERT_EQUAL(run("events", NULL), 0);
+	CU_ASSERT_STRING_EQUAL(ran.out, "");
+	set(TN_UNSUPPORTED, "unknown method \"events\"", NULL);
+	CU_ASSERT_EQUAL(run("-j", "events", NULL), 1);
+	CU_ASSERT_TRUE(run_json_is("error", "unsupported"));
+}
+
+static void traced(void)
+{
+	static const char id[] = "000000000000000000000000000000ab";
+	set(TN_OK, NULL, PAGE(ATTEMPT_SPAN "," FAILED "," ROOT_SPAN));
+	CU_ASSERT_EQUAL(run("trace", "11", NULL), 0);
+	CU_ASSERT_STRING_EQUAL(ran.out,
+		"request 11, batch 3, task 8, trace 000000000000000000000000000000ab\n"
+		"  2026-01-01T00:00:01.000000Z  write over tcp: timeout after 1.00s, post/timeout (kept: timeout)\n"
+		"  +100ms     |- attempt 14 over tcp: path_down after 800ms, connect/peer_closed (kept: error)\n"
+		"  +1.00s     |- request.failed tcp write post/timeout timeout after 1.00s attempt 14\n");
+	CU_ASSERT_EQUAL(run("trace", "12", NULL), 0); /* merged into the owner that 11 stands for: the attempt is its own, too */
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "request 12, "));
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "|- attempt 14 over tcp"));
+	CU_ASSERT_EQUAL(run("-j", "trace", id, NULL), 0);
+	json_t *j = run_json(), *r = json_array_get(json_object_get(j, "requests"), 0);
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(r, "attempts")), 1);
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(r, "events")), 1);
+	CU_ASSERT_TRUE(json_is_object(json_object_get(r, "span")) && json_is_true(json_object_get(j, "complete")));
+	json_decref(j);
+	set(TN_OK, NULL, PAGE(FAILED));
+	CU_ASSERT_EQUAL(run("trace", id, NULL), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "its span was not kept"));
+	set(TN_OK, NULL, PAGE(""));
+	CU_ASSERT_EQUAL(run("-j", "trace", "11", NULL), 1);
+	CU_ASSERT_TRUE(run_json_is("error", "not_found"));
+	set(TN_OK, NULL, "{\"more\":true,\"next\":\"x\",\"records\":[7,[],{}]}");
+	CU_ASSERT_EQUAL(run("trace", "11", NULL), 0);
+	CU_ASSERT_EQUAL(run("trace", NULL), 2);
+	CU_ASSERT_EQUAL(run("trace", "eleven", NULL), 2);
+	CU_ASSERT_EQUAL(run("trace", "000000000000000000000000000000AB", NULL), 2);
+}
+
 static void peers(void)
 {
 	set(TN_OK, NULL,
@@ -291,4 +380,6 @@ TN_TEST_MAIN("tentctl bus",
 	{ "answers that are garbage, foreign, or of a newer version", strange_answers },
 	{ "segments: pages, one, withdraw", segments },
 	{ "explain: the conclusion, then the parts", explained },
+	{ "events: filters, what is missing", events },
+	{ "trace: a request, a trace, nothing", traced },
 	{ "peers and versions", peers })
