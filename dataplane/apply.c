@@ -113,9 +113,14 @@ static tn_status remote_set(struct dp_worker *w, struct dp_quiesce *q)
 
 static tn_status peer_set(struct dp_worker *w, const struct dp_peer *peer)
 {
+	const struct dp_peer *old = dp_view_peer(&w->view, peer->index);
+	bool renewed = old && (!tn_id128_eq(&old->session, &peer->session) || old->endpoint_cnt != peer->endpoint_cnt ||
+			       memcmp(old->endpoints, peer->endpoints, peer->endpoint_cnt * sizeof peer->endpoints[0]) != 0);
 	tn_status s = dp_view_peer_set(&w->view, peer);
 	if (s != TN_OK)
 		return s;
+	if (renewed && dp_rails_renewed(&w->selector.rails, peer->index))
+		dp_owner_rail_changed(w, peer->index);
 	for (uint32_t i = 0; i < w->transport_cnt; i++)
 		if (w->transports[i]->ops->peer_set)
 			w->transports[i]->ops->peer_set(w->transports[i], peer);

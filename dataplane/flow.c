@@ -232,7 +232,7 @@ static uint8_t ending_phase(const struct dp_owner *o)
 {
 	switch (o->state) {
 	case DP_OWNER_QUEUED: return TN_PHASE_ADMISSION;
-	case DP_OWNER_WAITING: return o->wait == DP_WAIT_BACKOFF ? TN_PHASE_RETRY : TN_PHASE_METADATA;
+	case DP_OWNER_WAITING: return o->wait <= DP_WAIT_RAIL ? TN_PHASE_RETRY : TN_PHASE_METADATA;
 	default: return TN_PHASE_POLL;
 	}
 }

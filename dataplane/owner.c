@@ -28,6 +28,13 @@ static void count_attempt_start(struct dp_worker *w, const struct dp_attempt *a)
 	dp_tally_attempt_start(&w->stats.tally, a->kind, a->op);
 }
 
+/* An attempt ended, or was not accepted: who waits for its rail may ask again. */
+static void tell_rail(struct dp_worker *w, unsigned kind, uint32_t peer_index, tn_status status)
+{
+	if (dp_rails_ended(&w->selector.rails, kind, peer_index, status, w->now_ns))
+		dp_owner_rail_changed(w, peer_index);
+}
+
 static enum tn_outcome attempt_outcome(const struct dp_attempt *a, const struct dp_result *res)
 {
 	if (res->status == TN_OK)
@@ -45,7 +52,10 @@ static void count_attempt_end(struct dp_worker *w, struct dp_attempt *a, const s
 	w->remote_attempts -= a->kind != TN_TRANSPORT_SHM;
 	if (outcome == TN_OUTCOME_COMPLETED) {
 		dp_tally_attempt_done(&w->stats.tally, a->kind, a->op, took_ns);
+		if (tn_unlikely(w->selector.rails.sick_cnt > 0))
+			tell_rail(w, a->kind, a->owner->peer_index, TN_OK);
 	} else {
+		tell_rail(w, a->kind, a->owner->peer_index, res->status);
 		const struct tn_metrics m = w->stats.m;
 		w->stats.tally.attempts_inflight[a->kind][a->op]--;
 		dp_tally_attempt_moved(&w->stats.tally, a->kind, a->op);
@@ -80,9 +90,37 @@ static bool resolve(struct dp_worker *w, struct dp_owner *o, struct dp_attempt *
 	if (!a->remote->local)
 		return true;
 	a->segment = dp_view_segment(&w->view, a->remote->segment);
-	if (!a->segment)
+	if (!a->segment) {
 		*res_out = failure(TN_STALE, TN_PHASE_METADATA, TN_REASON_STALE_GENERATION);
+		o->attempt_cnt++;
+	}
 	return a->segment != NULL;
+}
+
+static void note_failover(struct dp_worker *w, struct dp_owner *o, unsigned to)
+{
+	uint8_t from = o->last_transport;
+	if (from == to || from == TN_TRANSPORT_UNSPEC)
+		return;
+	o->failover_cnt++;
+	tn_counter_add(&w->stats.m, TN_C2(TRANSPORT_FAILOVER_TOTAL, from, to), 1);
+	dp_stats_failover(&w->stats, first_request(o), o, from, (uint8_t)to, w->now_ns);
+}
+
+TN_COLD static struct dp_transport *select_other(struct dp_worker *w, struct dp_owner *o, const struct dp_attempt *a,
+						 struct dp_result *res_out)
+{
+	struct dp_transport *t = dp_select(&w->selector, o, a->remote, w->now_ns);
+	if (t)
+		return t;
+	/* Nothing registered can ever serve it, or everything that could is down or cools down. */
+	tn_status status = o->candidate_cnt == 0 ? TN_UNSUPPORTED : TN_PEER_DOWN;
+	*res_out = failure(status, TN_PHASE_SELECTION, TN_REASON_UNAVAILABLE);
+	if (o->retry_ns == 0) {
+		o->attempt_cnt++;
+		dp_stats_selection_failed(&w->stats, first_request(o), o, w->now_ns);
+	}
+	return NULL;
 }
 
 static struct dp_transport *select_transport(struct dp_worker *w, struct dp_owner *o, const struct dp_attempt *a,
@@ -90,15 +128,8 @@ static struct dp_transport *select_transport(struct dp_worker *w, struct dp_owne
 {
 	if (o->candidate_cnt == 0)
 		dp_select_candidates(&w->selector, o, &first_request(o)->sqe, a->remote->local);
-	struct dp_transport *t = dp_select(&w->selector, o, a->remote);
-	if (t)
-		return t;
-	/* Nothing registered can ever serve it, or everything that could is down now. */
-	tn_status status = o->candidate_cnt == 0 ? TN_UNSUPPORTED : TN_PEER_DOWN;
-	*res_out = failure(status, TN_PHASE_SELECTION, TN_REASON_UNAVAILABLE);
-	o->candidate = 0;
-	dp_stats_selection_failed(&w->stats, first_request(o), o, w->now_ns);
-	return NULL;
+	struct dp_transport *t = dp_select_usual(&w->selector, o, a->remote);
+	return tn_likely(t != NULL) ? t : select_other(w, o, a, res_out);
 }
 
 static void drop_attempt(struct dp_worker *w, struct dp_attempt *a)
@@ -112,10 +143,8 @@ tn_status dp_owner_try(struct dp_worker *w, struct dp_owner *o, struct dp_result
 {
 	struct dp_attempt *a = dp_attempt_new(&w->pools);
 	tn_assert(a); /* as many as requests, and an owner has at most one */
-	*res_out = (struct dp_result){ 0 };
 	struct dp_transport *t = resolve(w, o, a, res_out) ? select_transport(w, o, a, res_out) : NULL;
 	if (!t) {
-		o->attempt_cnt++;
 		dp_attempt_free(&w->pools, a);
 		return res_out->status;
 	}
@@ -130,9 +159,13 @@ tn_status dp_owner_try(struct dp_worker *w, struct dp_owner *o, struct dp_result
 	if (s == TN_AGAIN) { /* nothing happened */
 		o->attempt_cnt--;
 		o->attempt = NULL;
+		if (w->selector.rails.sick_cnt > 0)
+			tell_rail(w, a->kind, o->peer_index, s);
 		drop_attempt(w, a);
 		return s;
 	}
+	if (tn_unlikely(o->attempt_cnt > 1))
+		note_failover(w, o, a->kind);
 	o->attempt_ns = w->now_ns;
 	o->attempt_id = a->attempt_id;
 	o->last_transport = a->kind;
@@ -186,15 +219,20 @@ static void set_requests(struct dp_worker *w, struct dp_owner *o, enum dp_reques
 	}
 }
 
-static void owner_wait(struct dp_worker *w, struct dp_owner *o, enum dp_wait why, uint64_t delay_ns)
+static void owner_wait_until(struct dp_worker *w, struct dp_owner *o, enum dp_wait why, uint64_t until_ns)
 {
 	dp_admission_release(&w->admission, o);
 	dp_owner_move(&w->pools.states, o, DP_OWNER_WAITING);
 	set_requests(w, o, DP_REQUEST_QUEUED);
 	o->wait = (uint8_t)why;
-	o->retry_ns = w->now_ns + delay_ns;
-	dp_heap_set(&w->retries, o, o->retry_ns);
+	o->retry_ns = until_ns;
+	dp_heap_set(&w->retries, o, until_ns);
 	tn_list_push_back(&w->waiting, &o->link);
+}
+
+static void owner_wait(struct dp_worker *w, struct dp_owner *o, enum dp_wait why, uint64_t delay_ns)
+{
+	owner_wait_until(w, o, why, w->now_ns + delay_ns);
 }
 
 void dp_owner_unwait(struct dp_worker *w, struct dp_owner *o)
@@ -233,19 +271,24 @@ void dp_owner_remote_changed(struct dp_worker *w, const struct dp_remote *old, c
 	}
 }
 
-void dp_owner_peer_changed(struct dp_worker *w, uint32_t peer_index)
+static void wake_all(struct dp_worker *w, enum dp_wait why, uint32_t peer_index)
 {
 	tn_list_foreach(node, &w->waiting) {
 		struct dp_owner *o = tn_list_entry(node, struct dp_owner, link);
-		if (o->wait == DP_WAIT_PEER && o->peer_index == peer_index)
+		if (o->wait == why && o->peer_index == peer_index)
 			dp_owner_wake(w, o);
 	}
 }
+
+void dp_owner_peer_changed(struct dp_worker *w, uint32_t peer_index) { wake_all(w, DP_WAIT_PEER, peer_index); }
+void dp_owner_rail_changed(struct dp_worker *w, uint32_t peer_index) { wake_all(w, DP_WAIT_RAIL, peer_index); }
 
 /* ---- what follows a failure ---- */
 
 static struct dp_decision decide(struct dp_worker *w, struct dp_owner *o, const struct dp_result *res)
 {
+	const struct dp_remote *remote = dp_view_remote_slot(&w->view, o->remote)->obj;
+	bool asked = res->phase != TN_PHASE_SELECTION; /* a transport was */
 	struct dp_failure f = {
 		.result = res,
 		.op = o->op,
@@ -254,7 +297,10 @@ static struct dp_decision decide(struct dp_worker *w, struct dp_owner *o, const 
 		.stale_cnt = o->stale_cnt,
 		.attempts = o->attempt_cnt,
 		.attempts_max = w->tuning.attempts_max,
-		.more_candidates = o->candidate + 1 < o->candidate_cnt && res->phase != TN_PHASE_SELECTION,
+		.more_candidates = asked && dp_select_more(&w->selector, o, remote, w->now_ns),
+		.failovers = o->failover_cnt,
+		.failovers_max = w->selector.failovers_max,
+		.cooling = !asked && o->retry_ns != 0,
 	};
 	struct dp_decision d = dp_classify(&f);
 	o->may_have_left |= o->op == TN_OP_WRITE && !res->nothing_left;
@@ -269,16 +315,23 @@ static struct dp_decision decide(struct dp_worker *w, struct dp_owner *o, const 
 /* The next candidate, at once. OK: under way. AGAIN: it has no room. Else it failed too, with *res_out. */
 static tn_status fail_over(struct dp_worker *w, struct dp_owner *o, struct dp_result *res_out)
 {
-	uint8_t from = o->candidates[o->candidate++];
+	o->rejected[o->candidates[o->candidate++]] = DP_REJECT_FAILED;
 	tn_status s = dp_owner_try(w, o, res_out);
-	if (s != TN_OK)
-		return s;
-	uint8_t to = o->candidates[o->candidate];
-	o->failover_cnt++;
-	tn_counter_add(&w->stats.m, TN_C2(TRANSPORT_FAILOVER_TOTAL, from, to), 1);
-	dp_stats_failover(&w->stats, first_request(o), o, from, to, w->now_ns);
-	dp_owner_move(&w->pools.states, o, DP_OWNER_DISPATCHED);
-	return TN_OK;
+	if (s == TN_OK)
+		dp_owner_move(&w->pools.states, o, DP_OWNER_DISPATCHED);
+	return s;
+}
+
+void dp_owner_select_anew(struct dp_worker *w)
+{
+	tn_list_foreach(qp_node, &w->qps) {
+		const struct dp_qp *qp = tn_list_entry(qp_node, struct dp_qp, link);
+		tn_list_foreach(node, &qp->requests) {
+			struct dp_owner *o = tn_list_entry(node, struct dp_request, qp_link)->owner;
+			if (o && (o->state == DP_OWNER_QUEUED || o->state == DP_OWNER_WAITING))
+				o->candidate = o->candidate_cnt = 0;
+		}
+	}
 }
 
 static void end_failed(struct dp_worker *w, struct dp_owner *o, const struct dp_decision *d)
@@ -309,6 +362,9 @@ void dp_owner_failed(struct dp_worker *w, struct dp_owner *o, const struct dp_re
 			if (s != TN_AGAIN)
 				continue;
 			owner_wait(w, o, DP_WAIT_BACKOFF, 0);
+			return;
+		case DP_ACTION_WAIT: /* to the deadline, if it must */
+			owner_wait_until(w, o, DP_WAIT_RAIL, o->retry_ns);
 			return;
 		case DP_ACTION_RETRY:
 			if (too_late)

@@ -337,7 +337,9 @@ void dp_worker_tune(struct dp_worker *w, const struct tn_config *cfg)
 {
 	if (!cfg)
 		return;
-	w->config = w->selector.config = cfg;
+	w->config = cfg;
+	dp_selector_tune(&w->selector, cfg);
+	dp_owner_select_anew(w);
 	w->tuning = (struct dp_tuning){
 		.attempts_max = (uint32_t)tn_config_u64(cfg, TN_CFG_RETRY_MAX_ATTEMPTS),
 		.backoff_base_ns = tn_config_ns(cfg, TN_CFG_RETRY_BASE_DELAY_MS),
@@ -368,6 +370,7 @@ static tn_status make_parts(struct dp_worker *w, uint64_t seed)
 	if ((s = dp_stats_init(&w->stats, w->env->telemetry, w->index, w->config, seed)) != TN_OK ||
 	    (s = dp_view_init(&w->view, w->config, tn_rand_u64(&w->rand))) != TN_OK ||
 	    (s = dp_loads_init(&w->loads, w->view.peer_cap)) != TN_OK ||
+	    (s = dp_rails_init(&w->selector.rails, w->view.peer_cap, &w->rand)) != TN_OK ||
 	    (s = dp_pools_init(&w->pools, w->index, requests, NOTE_BUFFERS)) != TN_OK ||
 	    (s = dp_heap_init(&w->deadlines, requests, offsetof(struct dp_request, timer_slot))) != TN_OK ||
 	    (s = dp_heap_init(&w->retries, requests, offsetof(struct dp_owner, retry_slot))) != TN_OK ||
@@ -432,6 +435,7 @@ void dp_worker_free(struct dp_worker *w)
 	dp_heap_destroy(&w->retries);
 	dp_heap_destroy(&w->deadlines);
 	dp_pools_destroy(&w->pools);
+	dp_rails_destroy(&w->selector.rails);
 	dp_loads_destroy(&w->loads);
 	dp_view_destroy(&w->view);
 	dp_stats_destroy(&w->stats);
@@ -539,4 +543,10 @@ tn_status dp_worker_tell(struct dp_worker *w, const struct dp_evt *evt)
 		return TN_AGAIN;
 	w->evt_ring = true;
 	return TN_OK;
+}
+
+enum dp_rail_state dp_worker_rail(const struct dp_worker *w, enum tn_transport kind, uint32_t peer_index,
+				  uint64_t *until_ns_out)
+{
+	return dp_rails_look(&w->selector.rails, kind, peer_index, until_ns_out);
 }

@@ -7,6 +7,7 @@
 
 #include "common/config.h"
 #include "dataplane/apply.h"
+#include "dataplane/selection/rail.h"
 #include "shm-ring/abi.h"
 
 struct dp_load_sum;
@@ -64,5 +65,9 @@ void dp_worker_load_add(const struct dp_worker *w, uint32_t peer_index, struct d
 /* How the way to a peer over this kind looks from this worker. False: it has no such transport, or one without
  * connections. Control thread, at any time. */
 bool dp_worker_path_info(const struct dp_worker *w, enum tn_transport kind, uint32_t peer_index, struct dp_path_info *out);
+/* The health of the way to a peer (UINT32_MAX: this host) over this kind, as this worker sees it, and until when it cools
+ * down or is probed. Control thread, at any time. */
+enum dp_rail_state dp_worker_rail(const struct dp_worker *w, enum tn_transport kind, uint32_t peer_index,
+				  uint64_t *until_ns_out);
 
 #endif

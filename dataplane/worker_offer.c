@@ -54,6 +54,12 @@ void dp_worker_answered(struct dp_worker *w, uint32_t peer_index)
 	dp_admission_moved(&w->admission, peer_index, w->now_ns);
 }
 
+void dp_worker_probed(struct dp_worker *w, enum tn_transport kind, uint32_t peer_index, bool ok)
+{
+	if (dp_rails_probed(&w->selector.rails, kind, peer_index, ok, w->now_ns))
+		dp_owner_rail_changed(w, peer_index);
+}
+
 tn_status dp_worker_note_in(struct dp_worker *w, uint64_t token, tn_handle segment, struct dp_note_in *note)
 {
 	struct dp_evt evt = { .kind = DP_EVT_NOTE, .num = token, .num2 = segment, .ptr = note };

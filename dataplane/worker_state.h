@@ -136,6 +136,10 @@ void dp_owner_unwait(struct dp_worker *w, struct dp_owner *o);
 /* A newer descriptor or peer arrived: owners that waited for it are admitted again. */
 void dp_owner_remote_changed(struct dp_worker *w, const struct dp_remote *old, const struct dp_remote *now);
 void dp_owner_peer_changed(struct dp_worker *w, uint32_t peer_index);
+/* The same of a rail to this target (UINT32_MAX: this host). */
+void dp_owner_rail_changed(struct dp_worker *w, uint32_t peer_index);
+/* The rules of selection changed: what is queued or waits chooses its candidates anew. */
+void dp_owner_select_anew(struct dp_worker *w);
 
 /* ---- notice.c ---- */
 void dp_notice_submit(struct dp_worker *w, struct dp_request *r);

@@ -166,6 +166,11 @@ static void print_path(const json_t *p)
 		printf(", waits for a newer session or ticket");
 	if (tctl_u64(p, "failed_in_a_row") > 0)
 		printf(", %s in a row", tctl_count_text(p, "failed_in_a_row", "failure", "failures"));
+	const char *rail = json_string_value(json_object_get(p, "rail"));
+	if (rail != NULL && strcmp(rail, "up") != 0)
+		printf(", rail %s", rail);
+	if (json_object_get(p, "rail_ms") != NULL)
+		printf(" for %s", ms_text(p, "rail_ms"));
 	if (json_object_get(p, "next_try_ms") != NULL)
 		printf(", next try in %s", ms_text(p, "next_try_ms"));
 	putchar('\n');

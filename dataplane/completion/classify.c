@@ -36,17 +36,22 @@ bool dp_replay_allowed(uint8_t op, bool at_most_once, bool may_have_left, const 
 	return r->nothing_left || r->fenced;
 }
 
+bool dp_failure_is_of_path(tn_status status) { return classify_status(status) == CLASS_PATH; }
+
 static enum dp_action wanted_action(enum class c, const struct dp_failure *f)
 {
+	bool more = f->more_candidates && f->failovers < f->failovers_max;
+	if (f->cooling)
+		return DP_ACTION_WAIT;
 	switch (c) {
 	case CLASS_PATH:
-		if (f->more_candidates)
+		if (more)
 			return DP_ACTION_FAILOVER;
 		/* The other end broke the rules of framing: it will do so again on the same transport. */
 		return f->result->status == TN_PATH_PROTOCOL ? DP_ACTION_END : DP_ACTION_RETRY;
 	case CLASS_LOAD:
 		/* Twice on this transport, then another one if there is one. */
-		return f->attempts >= 2 && f->more_candidates ? DP_ACTION_FAILOVER : DP_ACTION_RETRY;
+		return f->attempts >= 2 && more ? DP_ACTION_FAILOVER : DP_ACTION_RETRY;
 	case CLASS_REMOTE:
 		return f->stale_cnt == 0 ? DP_ACTION_REFRESH_REMOTE : DP_ACTION_END;
 	case CLASS_PEER:
@@ -67,7 +72,7 @@ struct dp_decision dp_classify(const struct dp_failure *f)
 		d.status = TN_AMBIGUOUS;
 		return d;
 	}
-	d.exhausted = f->attempts >= f->attempts_max;
+	d.exhausted = f->attempts >= f->attempts_max && want != DP_ACTION_WAIT;
 	if (d.exhausted)
 		return d;
 	d.action = want;

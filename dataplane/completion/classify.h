@@ -10,6 +10,7 @@ enum dp_action {
 	DP_ACTION_END,            /* terminal with the status below */
 	DP_ACTION_RETRY,          /* same transport, after a back-off */
 	DP_ACTION_FAILOVER,       /* next candidate, at once */
+	DP_ACTION_WAIT,           /* until a rail that cools down may be tried; no attempt was made */
 	DP_ACTION_REFRESH_REMOTE, /* the descriptor is stale: fetch it, then again */
 	DP_ACTION_REFRESH_PEER    /* session or ticket is stale: fetch it, then again after a back-off */
 };
@@ -23,6 +24,8 @@ struct dp_failure {
 	uint8_t stale_cnt;       /* earlier attempts that found the registration stale */
 	uint32_t attempts, attempts_max;
 	bool more_candidates;    /* another transport could be tried */
+	uint32_t failovers, failovers_max;
+	bool cooling;            /* no transport was asked, because rails are in the way */
 };
 
 struct dp_decision {
@@ -33,6 +36,9 @@ struct dp_decision {
 };
 
 struct dp_decision dp_classify(const struct dp_failure *f);
+
+/* A failure that tells of the path or transport, not of the request. */
+bool dp_failure_is_of_path(tn_status status);
 
 /* May this owner be sent again at all? READ: always. WRITE: when provably none of its bytes left this host, or the old
  * path is fenced so that nothing of it can land later; AT_MOST_ONCE: only when none left. */

@@ -12,7 +12,8 @@
 #include "dataplane/link/wire.h"
 #include "dataplane/segment/local.h"
 #include "dataplane/segment/remote.h"
-#include "dataplane/selection/policy.h"
+#include "dataplane/selection/rail.h"
+#include "dataplane/selection/reject.h"
 #include "dataplane/stats/load.h"
 #include "dataplane/transport/path_info.h"
 #include "dataplane/transport/registry.h"
@@ -30,24 +31,7 @@ struct inquiry {
 	bool chosen;                 /* a transport that serves was found */
 };
 
-/* Transports of this build and their switch; the domain names more. */
-static const struct { uint8_t kind; enum tn_config_key enable; } built[] = {
-#define X(n, s) { TN_TRANSPORT_##n, TN_CFG_##n##_ENABLE },
-	DP_TRANSPORTS_BUILT(X)
-#undef X
-};
-
 /* ---- one transport ---- */
-
-static bool is_built(unsigned kind, enum tn_config_key *enable_out)
-{
-	for (size_t i = 0; i < TN_ARRAY_LEN(built); i++)
-		if (built[i].kind == kind) {
-			*enable_out = built[i].enable;
-			return true;
-		}
-	return false;
-}
 
 static bool usable_here(const struct inquiry *q, unsigned kind)
 {
@@ -66,6 +50,45 @@ static bool in_order(const struct inquiry *q, unsigned kind)
 }
 
 struct verdict { const char *why; char detail[DETAIL_MAX]; bool serves; };
+
+static bool refuse(struct verdict *v, const char *why, const char *detail)
+{
+	v->why = why;
+	(void)snprintf(v->detail, sizeof v->detail, "%s", detail);
+	return false;
+}
+
+static bool reject(struct verdict *v, enum dp_reject why)
+{
+	return refuse(v, dp_reject_name(why), dp_reject_meaning(why));
+}
+
+/* No worker would use it now, because it fails too often. */
+static bool rails_closed(const struct inquiry *q, unsigned kind, tn_status why, struct verdict *v)
+{
+	uint64_t now_ns = q->ctl->loop.now_ns, next_ns = UINT64_MAX;
+	uint32_t cooling = 0, index = q->slot != NULL ? q->slot->index : UINT32_MAX;
+
+	for (uint32_t w = 0; w < q->ctl->crew.cnt; w++) {
+		uint64_t until_ns;
+		enum dp_rail_state state = dp_worker_rail(q->ctl->crew.members[w].worker, kind, index, &until_ns);
+		if (state != DP_RAIL_COOLING && state != DP_RAIL_PROBING)
+			continue;
+		cooling++;
+		next_ns = TN_MIN(next_ns, until_ns);
+	}
+	if (cooling == 0 || cooling < q->ctl->crew.cnt)
+		return false;
+	v->serves = reject(v, DP_REJECT_COOLING);
+	int n = snprintf(v->detail, sizeof v->detail, "it failed too often (%s), and is tried again ",
+			 why != TN_OK ? tn_status_meaning(why) : "attempts on it");
+	if (n > 0 && (size_t)n < sizeof v->detail && next_ns > now_ns)
+		(void)snprintf(v->detail + n, sizeof v->detail - (size_t)n, "in %llu ms",
+			       (unsigned long long)((next_ns - now_ns) / TN_NS_PER_MS + 1));
+	else if (n > 0 && (size_t)n < sizeof v->detail)
+		(void)snprintf(v->detail + n, sizeof v->detail - (size_t)n, "with the next request");
+	return true;
+}
 
 /* Lanes are refused for where they come from. Who is told this holds a good ticket of that peer. */
 static void judge_stray(const uint8_t seen[static 16], struct verdict *v)
@@ -106,16 +129,18 @@ static void judge_paths(const struct inquiry *q, unsigned kind, struct verdict *
 			next_ns = TN_MIN(next_ns, p.next_try_ns);
 	}
 	v->serves = true;
-	if (lanes > 0) {
-		v->why = "ready";
-		(void)snprintf(v->detail, sizeof v->detail, "%u lane%s up", lanes, tn_plural(lanes));
-	} else if (why == TN_PEER_ADDRESS) {
+	if (lanes == 0 && why == TN_PEER_ADDRESS) {
 		judge_stray(seen, v);
-	} else if (holding > 0) {
+	} else if (lanes == 0 && holding > 0) {
 		v->why = "waits_for_peer";
 		(void)snprintf(v->detail, sizeof v->detail,
 			       "the last lane was refused (%s): a newer session or ticket is asked for",
 			       tn_status_meaning(why));
+	} else if (rails_closed(q, kind, why, v)) {
+		return;
+	} else if (lanes > 0) {
+		v->why = "ready";
+		(void)snprintf(v->detail, sizeof v->detail, "%u lane%s up", lanes, tn_plural(lanes));
 	} else if (failing > 0) {
 		v->why = "lanes_down";
 		if (next_ns != UINT64_MAX)
@@ -134,13 +159,6 @@ static void judge_paths(const struct inquiry *q, unsigned kind, struct verdict *
 	}
 }
 
-static bool refuse(struct verdict *v, const char *why, const char *detail)
-{
-	v->why = why;
-	(void)snprintf(v->detail, sizeof v->detail, "%s", detail);
-	return false;
-}
-
 /* What the control thread must know of a peer before a worker may connect. */
 static bool peer_ready(const struct inquiry *q, struct verdict *v)
 {
@@ -154,7 +172,7 @@ static bool peer_ready(const struct inquiry *q, struct verdict *v)
 		return false;
 	}
 	if (p->endpoint_cnt == 0)
-		return refuse(v, "no_endpoint", "the peer advertises no address for it");
+		return reject(v, DP_REJECT_NO_ENDPOINT);
 	if (tn_id128_is_zero(&p->session))
 		return refuse(v, "session_unknown", "the peer has no data plane that we know of");
 	if (tn_id128_is_zero(&p->ticket))
@@ -162,29 +180,35 @@ static bool peer_ready(const struct inquiry *q, struct verdict *v)
 	return true;
 }
 
-static void judge(const struct inquiry *q, unsigned kind, struct verdict *v)
+/* What the meaning of a rule's reason leaves open. */
+static void name_rule(const struct inquiry *q, unsigned kind, enum dp_reject why, struct verdict *v)
 {
 	enum tn_config_key enable;
 
-	*v = (struct verdict){ .serves = false };
-	if (!is_built(kind, &enable)) {
-		(void)refuse(v, "not_built", "not in this build");
-	} else if (!tn_config_bool(q->ctl->config, enable)) {
-		v->why = "disabled";
+	(void)reject(v, why);
+	if (why == DP_REJECT_DISABLED && dp_registry_built(kind, &enable))
 		(void)snprintf(v->detail, sizeof v->detail, "%s is false", tn_config_key_path(enable));
-	} else if (!dp_policy_kind_serves(kind, q->local)) {
-		(void)refuse(v, "wrong_target", q->local ? "only between hosts" : "only within one host");
-	} else if (!in_order(q, kind)) {
-		v->why = "policy";
+	else if (why == DP_REJECT_TARGET)
+		(void)snprintf(v->detail, sizeof v->detail, "only %s", q->local ? "between hosts" : "within one host");
+	else if (why == DP_REJECT_POLICY)
 		(void)snprintf(v->detail, sizeof v->detail, "policy \"%s\" does not name it",
-		               q->order.matched != NULL ? q->order.matched->name : "default");
+			       q->order.matched != NULL ? q->order.matched->name : "default");
+}
+
+static void judge(const struct inquiry *q, unsigned kind, struct verdict *v)
+{
+	enum dp_reject why = dp_reject_by_rule(q->ctl->config, kind, q->local, &q->order, TN_TRANSPORT_UNSPEC);
+
+	*v = (struct verdict){ .serves = false };
+	if (why != DP_REJECT_NONE) {
+		name_rule(q, kind, why, v);
 	} else if (!usable_here(q, kind)) {
-		(void)refuse(v, "unusable", "it does not work on this host; see the data plane's log");
-	} else if (q->local) {
+		(void)reject(v, DP_REJECT_DOWN);
+	} else if (q->local && !rails_closed(q, kind, TN_OK, v)) {
 		v->serves = true;
 		(void)snprintf(v->detail, sizeof v->detail, "one copy between two mappings");
 		v->why = "ready";
-	} else if (peer_ready(q, v)) {
+	} else if (!q->local && peer_ready(q, v)) {
 		judge_paths(q, kind, v);
 	}
 }
@@ -311,7 +335,7 @@ static json_t *address_json(const struct inquiry *q, const struct dp_path_info *
 
 static json_t *path_json(const struct inquiry *q, uint32_t worker, unsigned kind, const struct dp_path_info *p)
 {
-	uint64_t now_ns = q->ctl->loop.now_ns;
+	uint64_t now_ns = q->ctl->loop.now_ns, until_ns;
 	json_t *j = json_object(), *addresses = json_array();
 
 	(void)tn_json_put_u64(j, "worker", worker);
@@ -327,6 +351,10 @@ static json_t *path_json(const struct inquiry *q, uint32_t worker, unsigned kind
 				      (now_ns - TN_MIN(p->since_ns, now_ns)) / TN_NS_PER_MS);
 	if (p->next_try_ns > now_ns)
 		(void)tn_json_put_u64(j, "next_try_ms", (p->next_try_ns - now_ns) / TN_NS_PER_MS + 1);
+	enum dp_rail_state rail = dp_worker_rail(q->ctl->crew.members[worker].worker, kind, q->slot->index, &until_ns);
+	(void)tn_json_put_str(j, "rail", dp_rail_state_name(rail));
+	if ((rail == DP_RAIL_COOLING || rail == DP_RAIL_PROBING) && until_ns > now_ns)
+		(void)tn_json_put_u64(j, "rail_ms", (until_ns - now_ns) / TN_NS_PER_MS + 1);
 	for (uint32_t i = 0; q->slot->cur != NULL && i < q->slot->cur->endpoint_cnt; i++)
 		json_array_append_new(addresses, address_json(q, p, i));
 	json_object_set_new(j, "addresses", addresses);

@@ -33,7 +33,13 @@ enum dp_owner_state { DP_OWNER_STATES(X) DP_OWNER_STATE_CNT };
 enum dp_attempt_state { DP_ATTEMPT_STATES(X) DP_ATTEMPT_STATE_CNT };
 #undef X
 
-enum dp_wait { DP_WAIT_NONE, DP_WAIT_BACKOFF, DP_WAIT_REMOTE, DP_WAIT_PEER };
+/* X(WHY, name): what a WAITING owner waits for. */
+#define DP_WAITS(X) \
+	X(NONE, none) X(BACKOFF, backoff) X(RAIL, rail /* all that could serve it cool down */) \
+	X(REMOTE, descriptor) X(PEER, peer /* a newer session or ticket */)
+#define X(n, s) DP_WAIT_##n,
+enum dp_wait { DP_WAITS(X) DP_WAIT_CNT };
+#undef X
 
 struct dp_batch { /* open batch number of one queue pair */
 	struct tn_list link;
@@ -80,8 +86,9 @@ struct dp_owner {
 	uint8_t stale_cnt;         /* attempts that found the registration stale */
 	uint8_t wait;              /* enum dp_wait, while WAITING */
 	uint8_t kind;              /* enum tn_owner_kind */
-	uint8_t candidate_cnt;
+	uint8_t candidate_cnt;     /* 0: to be chosen */
 	uint8_t candidates[TN_TRANSPORT_CNT];
+	uint8_t rejected[TN_TRANSPORT_CNT]; /* enum dp_reject of the candidates that were looked at last */
 	uint16_t policy;
 	uint32_t peer_index;       /* admission target; UINT32_MAX = local */
 	struct dp_target *target;  /* of the same; admission's, from its first push on */
@@ -89,7 +96,8 @@ struct dp_owner {
 	uint64_t local_off, remote_off, bytes;
 	uint64_t deadline_ns;      /* the earliest of its requests */
 	uint64_t attempt_id;       /* of its last attempt; 0 = none */
-	uint64_t admit_ns, dispatch_ns, attempt_ns, retry_ns; /* entered the queue, left it, last attempt began, wait ends */
+	uint64_t admit_ns, dispatch_ns, attempt_ns, retry_ns; /* entered the queue, left it, last attempt began, wait ends
+	                                                       * (UINT64_MAX: when it is woken) */
 	uint32_t retry_slot;       /* position in the retry heap; UINT32_MAX = none */
 	struct dp_attempt *attempt;
 	uint64_t stale_generation; /* WAITING for a newer remote than this */

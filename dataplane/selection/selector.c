@@ -11,7 +11,14 @@ static void count_event(const struct dp_selector *s, enum tn_selection event)
 	tn_counter_add(s->m, TN_C1(SELECTION_EVENTS_TOTAL, event), 1);
 }
 
-void dp_select_candidates(const struct dp_selector *s, struct dp_owner *o, const struct shr_sqe_shm *sqe, bool local)
+void dp_selector_tune(struct dp_selector *s, const struct tn_config *cfg)
+{
+	s->config = cfg;
+	s->failovers_max = (uint32_t)tn_config_u64(cfg, TN_CFG_RETRY_MAX_FAILOVERS);
+	dp_rails_tune(&s->rails, cfg);
+}
+
+void dp_select_candidates(struct dp_selector *s, struct dp_owner *o, const struct shr_sqe_shm *sqe, bool local)
 {
 	struct dp_policy_query q = {
 		.local = local, .priority = o->priority, .intent = sqe->intent, .policy = o->policy, .bytes = o->bytes,
@@ -30,24 +37,61 @@ void dp_select_candidates(const struct dp_selector *s, struct dp_owner *o, const
 		count_event(s, hinted ? TN_SELECTION_HINT_REJECTED : TN_SELECTION_CANDIDATE_EMPTY);
 }
 
-struct dp_transport *dp_select(const struct dp_selector *s, struct dp_owner *o, const struct dp_remote *remote)
+/* But for its rail. */
+static enum dp_reject judge(const struct dp_transport *t, const struct dp_remote *remote)
 {
-	bool hinted = o->hint != TN_TRANSPORT_UNSPEC;
-	for (unsigned i = o->candidate; i < o->candidate_cnt; i++) {
+	if (!t->up)
+		return DP_REJECT_DOWN;
+	return t->ops->reach(t, remote) == DP_REACH_NO ? DP_REJECT_NO_ENDPOINT : DP_REJECT_NONE;
+}
+
+/* It changed its transport as often as it may, and the one it has can be used: no other one. */
+static bool pinned(const struct dp_selector *s, const struct dp_owner *o)
+{
+	for (unsigned i = 0; o->failover_cnt >= s->failovers_max && i < o->candidate_cnt; i++)
+		if (o->candidates[i] == o->last_transport)
+			return s->by_kind[o->last_transport]->up;
+	return false;
+}
+
+bool dp_select_more(const struct dp_selector *s, const struct dp_owner *o, const struct dp_remote *remote, uint64_t now_ns)
+{
+	for (unsigned i = o->candidate + 1u; i < o->candidate_cnt; i++) {
+		unsigned kind = o->candidates[i];
+		if (judge(s->by_kind[kind], remote) == DP_REJECT_NONE &&
+		    dp_rails_open(&s->rails, kind, o->peer_index, now_ns))
+			return true;
+	}
+	return false;
+}
+
+/* The first one from o->candidate on, or o->candidate_cnt. */
+static unsigned walk(struct dp_selector *s, struct dp_owner *o, const struct dp_remote *remote, uint64_t now_ns)
+{
+	bool hinted = o->hint != TN_TRANSPORT_UNSPEC, one = pinned(s, o), rails = false;
+	uint64_t again_ns = UINT64_MAX;
+	unsigned i = o->candidate;
+	for (; i < o->candidate_cnt; i++) {
 		struct dp_transport *t = s->by_kind[o->candidates[i]];
-		if (t->up && t->ops->reach(t, remote) != DP_REACH_NO) {
-			o->candidate = (uint8_t)i;
-			if (i == 0) {
-				dp_tally_selected(s->tally);
-			} else {
-				tn_counter_add(s->m, TN_C0(SELECTION_CALLS_TOTAL), 1);
-				count_event(s, TN_SELECTION_FALLBACK);
-			}
-			return t;
-		}
+		enum dp_reject why = one && t->ops->kind != o->last_transport ? DP_REJECT_BUDGET : judge(t, remote);
+		if (why == DP_REJECT_NONE && s->rails.sick_cnt > 0)
+			why = dp_rails_ask(&s->rails, t, o->peer_index, now_ns, &again_ns);
+		o->rejected[o->candidates[i]] = (uint8_t)why;
+		if (why == DP_REJECT_NONE)
+			break;
+		rails |= why == DP_REJECT_COOLING || why == DP_REJECT_PROBATION;
 		count_event(s, hinted ? TN_SELECTION_HINT_UNAVAILABLE : TN_SELECTION_CANDIDATE_UNAVAILABLE);
 	}
+	o->retry_ns = rails ? again_ns : 0;
+	return i;
+}
+
+struct dp_transport *dp_select(struct dp_selector *s, struct dp_owner *o, const struct dp_remote *remote, uint64_t now_ns)
+{
+	unsigned i = walk(s, o, remote, now_ns);
 	tn_counter_add(s->m, TN_C0(SELECTION_CALLS_TOTAL), 1);
-	count_event(s, TN_SELECTION_EXHAUSTED);
-	return NULL;
+	bool found = i < o->candidate_cnt;
+	count_event(s, !found ? TN_SELECTION_EXHAUSTED : i == 0 ? TN_SELECTION_SELECTED : TN_SELECTION_FALLBACK);
+	o->candidate = found ? (uint8_t)i : 0;
+	return found ? s->by_kind[o->candidates[i]] : NULL;
 }

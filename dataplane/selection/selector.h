@@ -1,25 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Selection: from an owner's ordered candidates to the transport that takes the next attempt. Each call ends selected,
- * fallback or exhausted, and counts itself (contract equation 9). One worker. */
+ * fallback or exhausted, and counts itself (contract equation 9). Every candidate that is passed over leaves its reason
+ * with the owner. One worker. */
 #ifndef DP_SELECTION_SELECTOR_H
 #define DP_SELECTION_SELECTOR_H
 
 #include "common/config.h"
 #include "common/metrics.h"
 #include "dataplane/request/request.h"
+#include "dataplane/selection/rails.h"
 #include "dataplane/stats/tally.h"
 
 struct dp_selector {
 	struct dp_transport *by_kind[TN_TRANSPORT_CNT]; /* registered ones; NULL otherwise */
 	const struct tn_config *config;
+	uint32_t failovers_max;                        /* changes of transport that one owner may make */
+	struct dp_rails rails;
 	const struct tn_metrics *m;
 	struct dp_tally *tally;                        /* of the usual outcome: the first candidate served */
 };
 
-/* Fill the owner's candidates from policy, hint and what is registered; once, before its first attempt. `sqe` is its
- * first request's descriptor. Counts policy_miss, hint_rejected, candidate_empty. */
-void dp_select_candidates(const struct dp_selector *s, struct dp_owner *o, const struct shr_sqe_shm *sqe, bool local);
-/* The first reachable candidate from o->candidate on (which moves there); NULL = exhausted. */
-struct dp_transport *dp_select(const struct dp_selector *s, struct dp_owner *o, const struct dp_remote *remote);
+/* Other rules from now on, for owners whose candidates are chosen from now on. */
+void dp_selector_tune(struct dp_selector *s, const struct tn_config *cfg);
+/* Fill the owner's candidates from policy, hint and what is registered. `sqe` is its first request's descriptor. Counts
+ * policy_miss, hint_rejected, candidate_empty. */
+void dp_select_candidates(struct dp_selector *s, struct dp_owner *o, const struct shr_sqe_shm *sqe, bool local);
+/* The usual case of dp_select(): an owner without attempts, all rails up, its first candidate serves. NULL: ask it. */
+TN_INLINE struct dp_transport *dp_select_usual(struct dp_selector *s, const struct dp_owner *o, const struct dp_remote *remote)
+{
+	if (tn_unlikely(s->rails.sick_cnt > 0 || o->attempt_cnt > 0 || o->candidate > 0 || o->candidate_cnt == 0))
+		return NULL;
+	struct dp_transport *t = s->by_kind[o->candidates[0]];
+	if (tn_unlikely(!t->up || t->ops->reach(t, remote) == DP_REACH_NO))
+		return NULL;
+	dp_tally_selected(s->tally);
+	return t;
+}
+/* The first candidate from o->candidate on that can serve now (o->candidate moves there). NULL: none can, the next call
+ * begins with the first one; o->retry_ns is when it is worth while because a rail may be open then (UINT64_MAX: when one
+ * changes), 0: no rail is in the way. An owner that may not change its transport any more has only the one it had. */
+struct dp_transport *dp_select(struct dp_selector *s, struct dp_owner *o, const struct dp_remote *remote, uint64_t now_ns);
+/* Could a candidate behind o->candidate serve now? */
+bool dp_select_more(const struct dp_selector *s, const struct dp_owner *o, const struct dp_remote *remote, uint64_t now_ns);
 
 #endif

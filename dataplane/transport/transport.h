@@ -30,6 +30,9 @@ struct dp_transport_ops {
 	void (*destroy)(struct dp_transport *t); /* accepts half-built; nothing outstanding */
 
 	enum dp_reach (*reach)(const struct dp_transport *t, const struct dp_remote *remote);
+	/* Look whether the peer can be reached, after attempts failed: READY, it is; CONNECT: an answer is looked for, and told
+	 * with dp_worker_probed() (not from inside); none until `until_ns` means no. NULL: there is nothing to look at. */
+	enum dp_reach (*probe)(struct dp_transport *t, uint32_t peer_index, uint64_t until_ns);
 	tn_status (*submit)(struct dp_transport *t, struct dp_attempt *a, struct dp_result *result);
 	/* Move work; returns how much (0 = nothing to do). `budget` bounds one call so that no stage starves another. */
 	uint32_t (*progress)(struct dp_transport *t, uint64_t now_ns, uint32_t budget);
@@ -88,6 +91,8 @@ void dp_worker_remote_refresh(struct dp_worker *w, tn_handle remote, uint64_t st
 void dp_worker_peer_refresh(struct dp_worker *w, uint32_t peer_index);
 /* The peer answered a part of an attempt: it is not stalled (admission). The end of an attempt needs no call. */
 void dp_worker_answered(struct dp_worker *w, uint32_t peer_index);
+/* The answer to a probe(); one that nobody waits for any more does no harm. */
+void dp_worker_probed(struct dp_worker *w, enum tn_transport kind, uint32_t peer_index, bool ok);
 /* Hand an incoming notice or datagram to the control thread; TN_AGAIN when its mailbox is full. Takes `note` unless it
  * returns TN_AGAIN. `token` < 2^56 is the transport's own; dp_note_token() adds the kind, by which the verdict finds its
  * way back (note_verdict() gets the whole). */

@@ -81,10 +81,31 @@ static bool data_wanted(const struct dp_path *p)
 {
 	if (p->open_cnt >= p->stream->cfg.lanes_per_peer || p->open_cnt > p->ready_cnt)
 		return false; /* all open, or one is on its way */
-	return p->open_cnt == 0 ? p->queued > 0 || !tn_list_empty(&p->fencing) : p->queued > 0 && p->want_more;
+	return p->open_cnt == 0 ? p->queued > 0 || p->probe_ns != 0 || !tn_list_empty(&p->fencing) :
+				  p->queued > 0 && p->want_more;
 }
 
 static bool control_wanted(const struct dp_path *p) { return p->control == NULL && p->small_next != p->small_tail; }
+
+enum dp_reach dp_stream_probe(struct dp_transport *t, uint32_t peer_index, uint64_t until_ns)
+{
+	struct dp_stream *s = stream_of(t);
+	struct dp_path *p = dp_path_of(s, peer_index);
+	if (p == NULL || p->ready_cnt > 0)
+		return p == NULL ? DP_REACH_NO : DP_REACH_READY;
+	p->probe_ns = until_ns;
+	dp_stream_timer(s, until_ns);
+	dp_path_dirty(p);
+	return DP_REACH_CONNECT;
+}
+
+static void probe_over(struct dp_path *p, bool ok)
+{
+	if (p->probe_ns == 0)
+		return;
+	p->probe_ns = 0;
+	dp_worker_probed(p->stream->base.worker, p->stream->base.ops->kind, p->peer_index, ok);
+}
 
 /* A connection could not be made: the next address at once, after the last one a pause. */
 static void connect_failed(struct dp_path *p, tn_status status)
@@ -103,6 +124,7 @@ static void connect_failed(struct dp_path *p, tn_status status)
 		else if (!p->hold && status != TN_PATH_PROTOCOL) /* it may have moved: a restarted peer listens elsewhere */
 			ask_refresh(p, TN_PATH_DOWN, false);
 		p->stray = false;
+		probe_over(p, false);
 	}
 	dp_path_dirty(p);
 	dp_path_board(p);
@@ -246,6 +268,7 @@ enum dp_frame_error dp_path_answer(struct dp_lane *l, const uint8_t *bytes)
 		p->ready_cnt++;
 		p->wait_ns = UINT64_MAX;
 		told_up(p);
+		probe_over(p, true);
 	}
 	TN_HOOK(dp_lane_ready);
 	if (l->epoch == p->epoch)
@@ -397,9 +420,12 @@ uint64_t dp_path_sweep(struct dp_path *p, uint64_t now_ns)
 		dp_client_fail_queued(p, why, TN_PHASE_CONNECT,
 				      why == TN_PATH_PROTOCOL ? TN_REASON_PROTOCOL : TN_REASON_UNAVAILABLE);
 	}
+	if (p->probe_ns != 0 && now_ns >= p->probe_ns)
+		p->probe_ns = 0; /* nobody waits for it any more */
 	uint64_t next = TN_MIN(dp_client_sweep(p, now_ns), dp_note_sweep(p, now_ns));
 	if (p->hold && (data_wanted(p) || control_wanted(p)) && now_ns >= p->refresh_ns)
 		ask_refresh(p, p->refresh_why, true);
 	dp_path_connect(p, now_ns); /* sets its own timers */
+	next = TN_MIN(next, p->probe_ns != 0 ? p->probe_ns : UINT64_MAX);
 	return TN_MIN(next, p->wait_ns);
 }

@@ -85,6 +85,7 @@ struct dp_path {
 	uint32_t fail_cnt;                        /* connections that failed in a row */
 	uint32_t endpoint, round;                 /* next address; addresses tried in this round */
 	uint64_t next_try_ns;                     /* no new connection before */
+	uint64_t probe_ns;                        /* a lane is wanted until then although nothing needs it; 0 = no */
 	uint64_t wait_ns;                         /* attempts without a ready lane fail then; UINT64_MAX = none wait */
 	bool want_more;                           /* every ready lane is busy */
 	bool breaking;                            /* inside dp_path_break() */
@@ -190,6 +191,7 @@ tn_status dp_slice_status(uint16_t status, uint8_t *reason_out); /* of a frame s
 /* ---- path.c: connections to a peer ---- */
 void dp_stream_peer_set(struct dp_transport *t, const struct dp_peer *peer);
 uint32_t dp_stream_lane_cnt(const struct dp_transport *t, uint32_t peer_index);
+enum dp_reach dp_stream_probe(struct dp_transport *t, uint32_t peer_index, uint64_t until_ns);
 struct dp_path *dp_path_of(const struct dp_stream *s, uint32_t peer_index); /* NULL: no such peer */
 void dp_path_init(struct dp_path *p, struct dp_stream *s, uint32_t peer_index);
 TN_INLINE void dp_path_dirty(struct dp_path *p)
@@ -237,7 +239,7 @@ void dp_serve_revoke(struct dp_lane *l);
 
 /* Everything of the ops table that does not depend on the kind. */
 #define DP_STREAM_OPS                                                                                                  \
-	.destroy = dp_stream_destroy, .reach = dp_stream_reach, .submit = dp_stream_submit,                            \
+	.destroy = dp_stream_destroy, .reach = dp_stream_reach, .probe = dp_stream_probe, .submit = dp_stream_submit,  \
 	.progress = dp_stream_progress, .cancel = dp_stream_cancel, .next_timer_ns = dp_stream_next_timer_ns,          \
 	.busy = dp_stream_busy, .bulk = dp_stream_bulk, .peer_set = dp_stream_peer_set, .segment_busy = dp_stream_segment_busy,                \
 	.segment_revoke = dp_stream_segment_revoke, .lane_adopt = dp_stream_lane_adopt, .drain = dp_stream_drain,      \

@@ -10,7 +10,7 @@ static struct dp_decision ask(uint8_t op, bool amo, tn_status status, bool nothi
 	struct dp_result res = { .status = status, .phase = TN_PHASE_POLL, .reason = TN_REASON_PEER_CLOSED,
 				 .nothing_left = nothing_left, .fenced = fenced };
 	struct dp_failure f = { .result = &res, .op = op, .at_most_once = amo, .attempts = attempts, .attempts_max = 4,
-				.more_candidates = more };
+				.more_candidates = more, .failovers_max = 1 };
 	return dp_classify(&f);
 }
 
@@ -65,6 +65,36 @@ static void test_classes(void)
 	}
 }
 
+/* Who changed its transport as often as it may stays with the one it has. */
+static void test_failover_budget(void)
+{
+	static const struct { tn_status status; uint32_t done, max; enum dp_action action; } rows[] = {
+		{ TN_PATH_DOWN, 0, 0, DP_ACTION_RETRY },     { TN_PATH_DOWN, 0, 1, DP_ACTION_FAILOVER },
+		{ TN_PATH_DOWN, 1, 1, DP_ACTION_RETRY },     { TN_PATH_DOWN, 2, 3, DP_ACTION_FAILOVER },
+		{ TN_PATH_PROTOCOL, 3, 3, DP_ACTION_END },   { TN_BUSY, 2, 3, DP_ACTION_FAILOVER },
+		{ TN_BUSY, 3, 3, DP_ACTION_RETRY },          { TN_RANGE, 0, 3, DP_ACTION_END },
+	};
+	for (size_t i = 0; i < TN_ARRAY_LEN(rows); i++) {
+		struct dp_result res = { .status = rows[i].status, .nothing_left = true };
+		struct dp_failure f = { .result = &res, .op = TN_OP_WRITE, .attempts = 2, .attempts_max = 8, .more_candidates = true,
+					.failovers = rows[i].done, .failovers_max = rows[i].max };
+		CU_ASSERT_EQUAL(dp_classify(&f).action, rows[i].action);
+	}
+}
+
+/* While rails are in the way no attempt is made, so the bound on attempts is not what ends it; the replay law still is. */
+static void test_cooling_waits(void)
+{
+	struct dp_result res = { .status = TN_PEER_DOWN, .phase = TN_PHASE_SELECTION, .nothing_left = true };
+	struct dp_failure f = { .result = &res, .op = TN_OP_WRITE, .attempts = 8, .attempts_max = 8, .cooling = true };
+	CU_ASSERT_EQUAL(dp_classify(&f).action, DP_ACTION_WAIT);
+	f.at_most_once = f.may_have_left = true;
+	CU_ASSERT_EQUAL(dp_classify(&f).status, TN_AMBIGUOUS);
+	CU_ASSERT(dp_failure_is_of_path(TN_PATH_TIMEOUT) && dp_failure_is_of_path(TN_PEER_DOWN));
+	CU_ASSERT(!dp_failure_is_of_path(TN_OK) && !dp_failure_is_of_path(TN_BUSY) && !dp_failure_is_of_path(TN_STALE) &&
+		  !dp_failure_is_of_path(TN_PEER_DENIED) && !dp_failure_is_of_path(TN_CANCELED));
+}
+
 static void test_second_stale_is_terminal(void)
 {
 	struct dp_result res = { .status = TN_STALE, .reason = TN_REASON_STALE_GENERATION, .nothing_left = true };
@@ -95,6 +125,8 @@ TN_TEST_MAIN("classify",
 	{ "the replay law", test_replay_law },
 	{ "an earlier attempt counts", test_earlier_attempt },
 	{ "what each status leads to", test_classes },
+	{ "the failover budget", test_failover_budget },
+	{ "a cooling rail is waited for", test_cooling_waits },
 	{ "the second stale answer is final", test_second_stale_is_terminal },
 	{ "back-off doubles, is bounded and jitters", test_backoff },
 )

@@ -101,11 +101,28 @@ static void test_failover(void)
 	free(r);
 }
 
+/* Each change of transport counts, and after the last one it stays. */
+static void test_failover_budget(void)
+{
+	static const char *const sets[] = { "retry/max_failovers=1", "rails/max_errors=0", "retry/max_attempts=4" };
+	struct rig g;
+	rig_open(&g, sets, 3, script_both);
+	struct dp_remote *r = script_open_remote(&g, 1);
+	script_rdma.beyond = script_tcp.beyond = down(true, false);
+	struct shr_cqe_shm c = run(&g, script_sqe(SHR_OP_WRITE, 1, 0, 4096));
+	CU_ASSERT(c.status == TN_PATH_DOWN && c.attempts == 4 && c.transport == TN_TRANSPORT_TCP);
+	CU_ASSERT_EQUAL(script_rdma.submits, 1);
+	CU_ASSERT_EQUAL(script_tcp.submits, 3);
+	COUNT_IS(&g, TN_C2(TRANSPORT_FAILOVER_TOTAL, TN_TRANSPORT_RDMA, TN_TRANSPORT_TCP), 1);
+	rig_close(&g);
+	free(r);
+}
+
 static void test_attempts_are_bounded(void)
 {
-	static const char *const sets[] = { "retry/max_attempts=3" };
+	static const char *const sets[] = { "retry/max_attempts=3", "rails/max_errors=0" };
 	struct rig g;
-	rig_open(&g, sets, 1, script_only_tcp);
+	rig_open(&g, sets, 2, script_only_tcp);
 	struct dp_remote *r = script_open_remote(&g, 1);
 	struct script_step d = down(true, false), steps[5] = { d, d, d, d, d };
 	script_set(&script_tcp, steps, 5);
@@ -728,6 +745,7 @@ TN_TEST_MAIN("replay",
 	{ "all requests retry at once", test_all_retry_at_once },
 	{ "the replay law through the worker", test_law_table },
 	{ "failover, fallback, hint", test_failover },
+	{ "the failover budget", test_failover_budget },
 	{ "attempts and waits are bounded", test_attempts_are_bounded },
 	{ "a merged owner fails, one member timed out before", test_merged_failure },
 	{ "a transport without room defers", test_no_room_defers },

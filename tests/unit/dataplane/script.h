@@ -26,7 +26,8 @@ struct script {
 	struct dp_attempt *held[64];
 	struct script_step held_step[64];
 	uint32_t held_cnt;
-	uint32_t submits, cancels, peer_sets, notes;
+	uint32_t submits, cancels, peer_sets, notes, probes;
+	enum dp_reach probe;            /* what probe() says: READY unless a test says otherwise */
 	struct dp_request *note;        /* the last note_send(), until script ends it */
 	uint64_t note_seq;
 	tn_status note_status;          /* what note_send() returns */
@@ -63,6 +64,14 @@ static void script_destroy(struct dp_transport *t) { (void)t; }
 static enum dp_reach script_reach(const struct dp_transport *t, const struct dp_remote *r)
 {
 	return r->local ? DP_REACH_NO : script_of(t)->reach;
+}
+
+static enum dp_reach script_probe(struct dp_transport *t, uint32_t peer_index, uint64_t until_ns)
+{
+	(void)peer_index;
+	(void)until_ns;
+	script_of(t)->probes++;
+	return script_of(t)->probe;
 }
 
 static tn_status script_submit(struct dp_transport *t, struct dp_attempt *a, struct dp_result *result)
@@ -184,7 +193,8 @@ static tn_status script_note(struct dp_transport *t, struct dp_request *r, const
 }
 
 #define SCRIPT_OPS(k, fn) \
-	{ .kind = k, .create = fn, .destroy = script_destroy, .reach = script_reach, .submit = script_submit, \
+	{ .kind = k, .create = fn, .destroy = script_destroy, .reach = script_reach, .probe = script_probe, \
+	  .submit = script_submit, \
 	  .progress = script_progress, .cancel = script_cancel, .next_timer_ns = script_next_timer, .busy = script_busy, \
 	  .peer_set = script_peer_set, .segment_busy = script_segment_busy, .fence = script_fence, .note_send = script_note, \
 	  .drain = script_drain, .lane_adopt = script_lane_adopt }

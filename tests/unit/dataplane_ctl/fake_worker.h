@@ -29,5 +29,6 @@ void fake_reset(void);
 
 /* What dp_worker_path_info() answers for every peer over tcp. */
 extern struct dp_path_info fake_path;
+extern enum dp_rail_state fake_rail;
 
 #endif

@@ -439,8 +439,17 @@ static void explained(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(detail, "data_addresses"));
 	CU_ASSERT_PTR_NULL(strstr(detail, "key"));
 	free(detail);
+	fake_path = (struct dp_path_info){ .known = true, .lanes = 2, .control = true };
+	fake_rail = DP_RAIL_COOLING;
+	explain("{\"peer\":\"b\"}", "no", "cooling");
+	path = json_array_get(json_object_get(in.body, "paths"), 1);
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(path, "rail")), "cooling");
+	CU_ASSERT_TRUE(json_integer_value(json_object_get(path, "rail_ms")) > 0);
+	fake_rail = DP_RAIL_PROBATION;
+	explain("{\"peer\":\"b\"}", "use", "ready");
+	fake_rail = DP_RAIL_UP;
 	tn_store_relaxed32(&shr_tele_worker(&b.tele, 1)->transports_up, 0);
-	explain("{\"peer\":\"b\"}", "no", "unusable");
+	explain("{\"peer\":\"b\"}", "no", "down");
 	char *told = json_dumps(in.body, 0);
 	CU_ASSERT_PTR_NULL(strstr(told, TICKET)); /* no secret is told */
 	free(told);

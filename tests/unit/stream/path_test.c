@@ -716,7 +716,38 @@ static void test_numbers(void)
 	end();
 }
 
+/* A probe opens a lane that no request asked for; its answer, or that of a whole round of addresses, is told once. */
+static void test_probe(void)
+{
+	begin(1000);
+	struct dp_transport *t = &rig_stream(&rig.a)->base;
+	uint64_t until = rig.virtual_ns + 2 * TN_NS_PER_S;
+	CU_ASSERT_EQUAL(dp_stream_probe(t, 77, until), DP_REACH_NO);
+	rig.refuse = DP_HELLO_TOO_MANY;
+	CU_ASSERT_EQUAL(dp_stream_probe(t, 0, until), DP_REACH_CONNECT);
+	rig_steps(20);
+	CU_ASSERT(rig.a.probes_failed == 1 && rig.a.probes_ok == 0 && path->open_cnt == 0);
+	rig.refuse = 0;
+	pass(TN_NS_PER_S);
+	CU_ASSERT_EQUAL(path->open_cnt, 0); /* it is over */
+	CU_ASSERT_EQUAL(dp_stream_probe(t, 0, rig.virtual_ns + 2 * TN_NS_PER_S), DP_REACH_CONNECT);
+	pass(TN_NS_PER_S);
+	CU_ASSERT(rig.a.probes_failed == 1 && rig.a.probes_ok == 1 && path->ready_cnt == 1);
+	CU_ASSERT_EQUAL(dp_stream_probe(t, 0, until), DP_REACH_READY);
+	pass(3 * TN_NS_PER_S);
+	CU_ASSERT(rig.a.probes_failed == 1 && rig.a.probes_ok == 1 && path->ready_cnt == 1);
+	reset_lane(0);
+	rig_steps(10);
+	rig.manual = true; /* no answer: whoever asked gives up by itself */
+	CU_ASSERT_EQUAL(dp_stream_probe(t, 0, rig.virtual_ns + TN_NS_PER_S / 2), DP_REACH_CONNECT);
+	pass(TN_NS_PER_S);
+	CU_ASSERT(rig.a.probes_failed + rig.a.probes_ok == 2 && path->probe_ns == 0);
+	rig.manual = false;
+	end();
+}
+
 TN_TEST_MAIN("stream paths",
+	{ "probe", test_probe },
 	{ "fence", test_fence },
 	{ "no fence until the deadline", test_unfenced_at_deadline },
 	{ "a break closes every lane", test_break_closes_all },

@@ -106,6 +106,14 @@ tn_status dp_worker_datagram_in(struct dp_worker *w, uint32_t peer_index, const 
 	return w->datagram_in_status;
 }
 
+void dp_worker_probed(struct dp_worker *w, enum tn_transport kind, uint32_t peer_index, bool ok)
+{
+	(void)kind;
+	(void)peer_index;
+	w->probes_ok += ok;
+	w->probes_failed += !ok;
+}
+
 void dp_worker_lane_state(struct dp_worker *w, enum tn_transport kind, uint32_t peer_index, bool up)
 {
 	(void)kind;

@@ -36,7 +36,7 @@ struct dp_worker { /* the test's worker */
 	const struct dp_segment *segments[RIG_SEGMENTS];
 	struct dp_peer peer; /* index 0: the other one */
 	/* what the transport did */
-	uint32_t polls, clock_reads, answers, remote_refreshes, peer_refreshes, lane_ups, lane_downs;
+	uint32_t polls, clock_reads, answers, remote_refreshes, peer_refreshes, lane_ups, lane_downs, probes_ok, probes_failed;
 	struct rig_note notes[RIG_NOTES];
 	uint32_t note_cnt, datagram_cnt, datagram_bytes;
 	tn_status note_in_status, datagram_in_status, verdict; /* what to say */
