@@ -30,6 +30,7 @@ void tn_config_free(struct tn_config *cfg)
 	free(cfg->peers);
 	free(cfg->data_addresses);
 	free(cfg->policies);
+	tn_cfg_free_policy_names(cfg);
 	for (unsigned k = 0; k < TN_CFG_KEY_CNT; k++) {
 		json_decref(cfg->value[k].json);
 		free(cfg->value[k].item_origin);
@@ -188,6 +189,27 @@ const struct tn_config_policy *tn_config_policy(const struct tn_config *cfg, uns
 	return &cfg->policies[i];
 }
 
+const struct tn_config_policy *tn_config_policy_by_name(const struct tn_config *cfg, const char *name)
+{
+	for (unsigned i = 0; i < cfg->policy_cnt; i++)
+		if (strcmp(cfg->policies[i].name, name) == 0)
+			return &cfg->policies[i];
+	return NULL;
+}
+
+const struct tn_config_policy *tn_config_policy_by_id(const struct tn_config *cfg, unsigned id)
+{
+	for (unsigned i = 0; i < cfg->policy_cnt; i++)
+		if (cfg->policies[i].id == id)
+			return &cfg->policies[i];
+	return NULL;
+}
+
+unsigned tn_config_policy_id_end(const struct tn_config *cfg)
+{
+	return TN_CONFIG_POLICY_ID_FIRST + cfg->policy_name_cnt;
+}
+
 /* ---- origins and names ---- */
 
 struct tn_config_origin tn_config_origin(const struct tn_config *cfg, enum tn_config_key key)
@@ -298,7 +320,7 @@ tn_status tn_config_reload(const struct tn_config *running, const struct tn_conf
 		if (!changes[i].hot)
 			status = carry(cfg, running, changes[i].key);
 	if (status == TN_OK)
-		status = tn_cfg_build_objects(cfg);
+		status = tn_cfg_build_objects(cfg, running);
 	if (status != TN_OK) {
 		tn_config_free(cfg);
 		return status;

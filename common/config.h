@@ -124,8 +124,13 @@ const struct tn_config_peer *tn_config_peer_by_id(const struct tn_config *cfg, c
 
 #define TN_CONFIG_ANY 255u
 
+/* Policies are numbered, so that a request can name one in a few bits: a reload leaves its number to a name that any
+ * config since the start had, and gives no number twice. */
+#define TN_CONFIG_POLICY_ID_FIRST 256u
+
 struct tn_config_policy {
 	const char *name;
+	uint16_t id;                          /* >= TN_CONFIG_POLICY_ID_FIRST */
 	uint8_t transports[TN_TRANSPORT_CNT]; /* enum tn_transport, best first */
 	uint8_t transport_cnt;
 	uint8_t priority;                     /* enum tn_priority or TN_CONFIG_ANY */
@@ -135,6 +140,11 @@ struct tn_config_policy {
 
 unsigned tn_config_policy_cnt(const struct tn_config *cfg);
 const struct tn_config_policy *tn_config_policy(const struct tn_config *cfg, unsigned i);
+/* By name, by number; NULL: there is none of it now. */
+const struct tn_config_policy *tn_config_policy_by_name(const struct tn_config *cfg, const char *name);
+const struct tn_config_policy *tn_config_policy_by_id(const struct tn_config *cfg, unsigned id);
+/* One more than the largest number that was ever given out. */
+unsigned tn_config_policy_id_end(const struct tn_config *cfg);
 
 /* ---- where values come from ---- */
 
@@ -183,7 +193,8 @@ unsigned tn_config_diff(const struct tn_config *old_cfg, const struct tn_config 
 
 /* Load again for a running daemon: *out has the sources' values of HOT keys and the running values of COLD ones (what
  * is in effect, so that a dump tells the truth), and the next generation. changes lists what differs in the sources;
- * the not-hot ones wait for a restart. Statuses and ownership as in load; running stays the caller's. */
+ * the not-hot ones wait for a restart. Policies keep their numbers. Statuses and ownership as in load, and LIMIT: no number
+ * is left for a policy; running stays the caller's. */
 TN_MUST_USE tn_status tn_config_reload(const struct tn_config *running, const struct tn_config_opts *opts,
 				       struct tn_config **out, struct tn_config_errors *errors,
 				       struct tn_config_change changes[static TN_CFG_KEY_CNT],

@@ -460,7 +460,7 @@ static tn_status take_all(struct loader *l, const struct tn_config_opts *opts)
 	if (status == TN_OK)
 		status = tn_cfg_resolve(l->cfg, l->env, l->errors);
 	if (status == TN_OK)
-		status = tn_cfg_build_objects(l->cfg);
+		status = tn_cfg_build_objects(l->cfg, NULL);
 	if (status == TN_OK)
 		tn_cfg_check_rules(l->cfg, l->errors);
 	if (status == TN_OK && l->errors->cnt > 0)

@@ -30,6 +30,8 @@ struct tn_config {
 	const char **data_addresses;            /* of all peers */
 	struct tn_config_policy *policies;
 	unsigned policy_cnt;
+	char **policy_names;                    /* every one there ever was; its place is its number */
+	unsigned policy_name_cnt;
 	char **names;                           /* texts that origins point to */
 	size_t name_cnt;
 };
@@ -102,8 +104,11 @@ enum tn_cfg_reach tn_cfg_reach(const char *text);
 tn_status tn_cfg_resolve(struct tn_config *cfg, const char *const *env, struct tn_config_errors *errors);
 /* Check the rules over several keys; what is broken goes to errors. */
 void tn_cfg_check_rules(const struct tn_config *cfg, struct tn_config_errors *errors);
-/* Build cfg->peers and cfg->policies from their values. NO_MEMORY or OK. */
-tn_status tn_cfg_build_objects(struct tn_config *cfg);
+/* Build cfg->peers and cfg->policies from their values. `before`: whose policies keep their numbers; NULL: they are
+ * numbered as they stand. OK, NO_MEMORY, LIMIT (too many names of policies). */
+tn_status tn_cfg_build_objects(struct tn_config *cfg, const struct tn_config *before);
+
+void tn_cfg_free_policy_names(struct tn_config *cfg);
 
 /* ---- printing (config_dump.c) ---- */
 

@@ -4,9 +4,12 @@
 #include "common/config_object.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/assert.h"
 #include "common/z85.h"
+
+#define POLICY_NAMES_MAX (UINT16_MAX - TN_CONFIG_POLICY_ID_FIRST) /* the largest number is nobody's */
 
 static const char *member_text(const json_t *object, enum tn_cfg_field field)
 {
@@ -123,6 +126,55 @@ static tn_status build_policies(struct tn_config *cfg)
 	return TN_OK;
 }
 
+/* ---- numbers of policies ---- */
+
+void tn_cfg_free_policy_names(struct tn_config *cfg)
+{
+	for (unsigned i = 0; i < cfg->policy_name_cnt; i++)
+		free(cfg->policy_names[i]);
+	free(cfg->policy_names);
+	cfg->policy_names = NULL;
+	cfg->policy_name_cnt = 0;
+}
+
+/* The place of a name that is there already, or a new one. */
+static tn_status policy_place(struct tn_config *cfg, const char *name, unsigned *place_out)
+{
+	unsigned i = 0;
+
+	while (i < cfg->policy_name_cnt && strcmp(cfg->policy_names[i], name) != 0)
+		i++;
+	*place_out = i;
+	if (i < cfg->policy_name_cnt)
+		return TN_OK;
+	cfg->policy_names[i] = strdup(name);
+	if (cfg->policy_names[i] == NULL)
+		return TN_NO_MEMORY;
+	cfg->policy_name_cnt++;
+	return TN_OK;
+}
+
+/* Names are never forgotten: who asked for one when it was there has its number, and must not get another policy by it. */
+static tn_status number_policies(struct tn_config *cfg, const struct tn_config *before)
+{
+	unsigned old_cnt = before != NULL ? before->policy_name_cnt : 0, place;
+	tn_status s = TN_OK;
+
+	if (old_cnt + cfg->policy_cnt > POLICY_NAMES_MAX)
+		return TN_LIMIT;
+	tn_cfg_free_policy_names(cfg);
+	cfg->policy_names = calloc(old_cnt + cfg->policy_cnt + 1u, sizeof *cfg->policy_names);
+	if (cfg->policy_names == NULL)
+		return TN_NO_MEMORY;
+	for (unsigned i = 0; i < old_cnt && s == TN_OK; i++)
+		s = policy_place(cfg, before->policy_names[i], &place);
+	for (unsigned i = 0; i < cfg->policy_cnt && s == TN_OK; i++) {
+		s = policy_place(cfg, cfg->policies[i].name, &place);
+		cfg->policies[i].id = (uint16_t)(TN_CONFIG_POLICY_ID_FIRST + place);
+	}
+	return s;
+}
+
 /* The choices of a policy's transports are the domain without unspec, in the same order. */
 #define X(n, s) TN_CHOICE_PLACE_##n,
 enum choice_place { TN_CONFIG_TRANSPORT_LIST(X) };
@@ -131,9 +183,11 @@ enum choice_place { TN_CONFIG_TRANSPORT_LIST(X) };
 TN_CONFIG_TRANSPORT_LIST(X)
 #undef X
 
-tn_status tn_cfg_build_objects(struct tn_config *cfg)
+tn_status tn_cfg_build_objects(struct tn_config *cfg, const struct tn_config *before)
 {
 	tn_status status = build_peers(cfg);
 
-	return status == TN_OK ? build_policies(cfg) : status;
+	if (status == TN_OK)
+		status = build_policies(cfg);
+	return status == TN_OK ? number_policies(cfg, before) : status;
 }

@@ -340,6 +340,7 @@ void dp_worker_tune(struct dp_worker *w, const struct tn_config *cfg)
 	w->config = cfg;
 	dp_selector_tune(&w->selector, cfg);
 	dp_owner_select_anew(w);
+	w->ingress.policy_end = tn_config_policy_id_end(cfg);
 	w->tuning = (struct dp_tuning){
 		.attempts_max = (uint32_t)tn_config_u64(cfg, TN_CFG_RETRY_MAX_ATTEMPTS),
 		.backoff_base_ns = tn_config_ns(cfg, TN_CFG_RETRY_BASE_DELAY_MS),
@@ -356,7 +357,6 @@ static void set_cold(struct dp_worker *w)
 	w->ingress.max_request_bytes = tn_config_u64(c, TN_CFG_LIMITS_MAX_REQUEST_BYTES);
 	w->ingress.default_deadline_ns = tn_config_ns(c, TN_CFG_DEADLINE_DEFAULT_MS);
 	w->ingress.max_deadline_ns = tn_config_ns(c, TN_CFG_DEADLINE_MAX_MS);
-	w->ingress.policy_cnt = tn_config_policy_cnt(c);
 	w->merge = tn_config_bool(c, TN_CFG_ADMISSION_MERGE);
 	w->merge_max_bytes = tn_config_u64(c, TN_CFG_ADMISSION_MERGE_MAX_BYTES);
 	w->busy_mode = tn_config_enum(c, TN_CFG_POLL_MODE) == TN_POLL_MODE_BUSY;

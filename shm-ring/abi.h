@@ -12,8 +12,9 @@
 #include "common/ids.h"
 
 #define SHR_ABI_MAJOR 1
-#define SHR_ABI_MINOR 1
+#define SHR_ABI_MINOR 2
 #define SHR_MINOR_SEGMENT_LOST 1 /* the message of that name */
+#define SHR_MINOR_POLICY_FIND 2  /* the message of that name: policies have numbers instead of places in a list */
 
 /* ---------------------------------------------------------------- queue pair region (memfd, sealed by the data plane)
  *
@@ -85,7 +86,7 @@ struct shr_sqe_shm { /* 128 bytes; copied out once, only the copy is validated a
 	uint32_t note_len;   /* NOTIFY: payload bytes, <= SHR_NOTE_BYTES */
 	uint32_t note_slot;  /* NOTIFY: payload slot */
 	uint16_t flags;
-	uint16_t policy;     /* 0 = default policy; index into the config's policy list otherwise */
+	uint16_t policy;     /* 0 = the first that matches; else a number that POLICY_FIND told, or SHR_POLICY_GONE */
 	uint8_t opcode;      /* enum shr_op */
 	uint8_t priority;    /* enum tn_priority */
 	uint8_t intent;      /* application intent, carried and logged: 0 unspecified .. 6 */
@@ -94,6 +95,7 @@ struct shr_sqe_shm { /* 128 bytes; copied out once, only the copy is validated a
 	uint64_t begin_ns;   /* NOTIFY of a batch: CLOCK_MONOTONIC when its first member was submitted */
 	uint8_t reserved2[16];
 };
+#define SHR_POLICY_GONE 0xffffu /* named a policy that is not there any more: as if none matched */
 #define SHR_INTENT_CNT 7u /* unspecified foreground_get background_prefetch migration checkpoint weight_loading staging */
 
 enum shr_cqe_kind { SHR_CQE_TERMINAL = 1, SHR_CQE_RELEASE = 2 };
@@ -237,6 +239,7 @@ enum shr_msg_type {
 	SHR_MSG_CLOSE = 9,      /* -> id               <- (none) once quiesced */
 	SHR_MSG_NOTE_ACK = 10,  /* -> note_ack, no reply: the application consumed `count` notifications */
 	SHR_MSG_BYE = 11,       /* -> (none)           <- (none), then both close */
+	SHR_MSG_POLICY_FIND = 12, /* -> policy_find    <- id: of this incarnation, for shr_sqe_shm.policy; NOT_FOUND */
 	SHR_MSG_NOTE = SHR_MSG_EVENT | 1,     /* <- note + payload */
 	SHR_MSG_SHUTDOWN = SHR_MSG_EVENT | 2, /* <- (none): the data plane drains; expect hang-up */
 	SHR_MSG_SEGMENT_LOST = SHR_MSG_EVENT | 3, /* <- segment_lost: withdrawn, but not by its publisher, who still gives the
@@ -262,7 +265,7 @@ struct shr_msg_hello_reply {
 	uint32_t client_id;
 	uint32_t max_qps, max_memories, max_segments, max_opens;
 	uint32_t note_inbox;           /* notifications in flight to the application before NOTE_ACK */
-	uint32_t policy_cnt;           /* of the configuration: shr_sqe_shm.policy may name one of them */
+	uint32_t policy_cnt;           /* 0. Before SHR_MINOR_POLICY_FIND: how many places shr_sqe_shm.policy could name */
 	uint8_t reserved[20];
 };
 struct shr_msg_id { uint64_t id; };
@@ -294,6 +297,7 @@ struct shr_msg_open_reply {
 	uint8_t local;
 	uint8_t reserved[11];
 };
+struct shr_msg_policy_find { char name[TN_NAME_MAX]; };
 struct shr_msg_segment_lost { uint64_t id; int32_t status; uint32_t reserved; }; /* status: CANCELED = an operator did it */
 struct shr_msg_note_ack { uint32_t count, reserved; };
 struct shr_msg_note { /* then payload */

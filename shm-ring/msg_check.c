@@ -108,6 +108,14 @@ static bool check_open(const uint8_t *body, size_t len)
 	return string_ends(b.ref, sizeof b.ref);
 }
 
+static bool check_policy_find(const uint8_t *body, size_t len)
+{
+	struct shr_msg_policy_find b;
+	(void)len;
+	memcpy(&b, body, sizeof b);
+	return b.name[0] != '\0' && string_ends(b.name, sizeof b.name);
+}
+
 static bool check_note_ack(const uint8_t *body, size_t len)
 {
 	struct shr_msg_note_ack b;
@@ -155,6 +163,7 @@ static const struct shape shapes[] = {
 	{ SHR_MSG_CLOSE, SHR_FROM_APPLICATION, sizeof(struct shr_msg_id), false, 0, NULL },
 	{ SHR_MSG_NOTE_ACK, SHR_FROM_APPLICATION, sizeof(struct shr_msg_note_ack), false, 0, check_note_ack },
 	{ SHR_MSG_BYE, SHR_FROM_APPLICATION, 0, false, 0, NULL },
+	{ SHR_MSG_POLICY_FIND, SHR_FROM_APPLICATION, sizeof(struct shr_msg_policy_find), false, 0, check_policy_find },
 	{ REPLY(SHR_MSG_HELLO), SHR_FROM_DATAPLANE, sizeof(struct shr_msg_hello_reply), false, 0, NULL },
 	{ REPLY(SHR_MSG_QP_CREATE), SHR_FROM_DATAPLANE, sizeof(struct shr_msg_qp_create_reply), false, 2, NULL },
 	{ REPLY(SHR_MSG_QP_DESTROY), SHR_FROM_DATAPLANE, 0, false, 0, NULL },
@@ -165,6 +174,7 @@ static const struct shape shapes[] = {
 	{ REPLY(SHR_MSG_OPEN), SHR_FROM_DATAPLANE, sizeof(struct shr_msg_open_reply), false, 0, NULL },
 	{ REPLY(SHR_MSG_CLOSE), SHR_FROM_DATAPLANE, 0, false, 0, NULL },
 	{ REPLY(SHR_MSG_BYE), SHR_FROM_DATAPLANE, 0, false, 0, NULL },
+	{ REPLY(SHR_MSG_POLICY_FIND), SHR_FROM_DATAPLANE, sizeof(struct shr_msg_id), false, 0, NULL },
 	{ SHR_MSG_NOTE, SHR_FROM_DATAPLANE, sizeof(struct shr_msg_note), true, 0, check_note },
 	{ SHR_MSG_SHUTDOWN, SHR_FROM_DATAPLANE, 0, false, 0, NULL },
 	{ SHR_MSG_SEGMENT_LOST, SHR_FROM_DATAPLANE, sizeof(struct shr_msg_segment_lost), false, 0, check_segment_lost },

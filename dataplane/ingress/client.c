@@ -370,7 +370,6 @@ static void on_hello(struct dp_app *c, struct shr_msg *m)
 		.max_segments = (uint32_t)tn_config_u64(cfg, TN_CFG_LIMITS_MAX_SEGMENTS_PER_CLIENT),
 		.max_opens = (uint32_t)tn_config_u64(cfg, TN_CFG_LIMITS_MAX_OPENS_PER_CLIENT),
 		.note_inbox = (uint32_t)tn_config_u64(cfg, TN_CFG_LIMITS_NOTE_INBOX),
-		.policy_cnt = tn_config_policy_cnt(cfg),
 	};
 	dp_app_send(c, dp_app_tx(c));
 }
@@ -380,6 +379,23 @@ static void on_bye(struct dp_app *c, struct shr_msg *m)
 	c->bye = true;
 	c->bye_correlation = m->hdr.correlation;
 	dp_app_drop(c, TN_CLOSED);
+}
+
+/* A number is told when every worker knows it. */
+static void on_policy_find(struct dp_app *c, struct shr_msg *m)
+{
+	const struct shr_msg_policy_find *find = shr_msg_body_ro(m);
+	struct dp_control *ctl = c->ctl;
+	const struct tn_config_policy *p = tn_config_policy_by_name(ctl->config, find->name);
+	uint32_t correlation = m->hdr.correlation;
+
+	if (p == NULL || ctl->config_old != NULL) {
+		dp_app_fail(c, SHR_MSG_POLICY_FIND, correlation, p == NULL ? TN_NOT_FOUND : TN_AGAIN, 0);
+		return;
+	}
+	struct shr_msg_id *r = shr_msg_begin(dp_app_tx(c), SHR_MSG_POLICY_FIND | SHR_MSG_REPLY, correlation, sizeof *r);
+	r->id = p->id;
+	dp_app_send(c, dp_app_tx(c));
 }
 
 static void on_note_ack(struct dp_app *c, struct shr_msg *m)
@@ -407,6 +423,7 @@ static const struct client_door {
 	{ SHR_MSG_CLOSE, false, dp_remote_on_close },
 	{ SHR_MSG_NOTE_ACK, false, on_note_ack },
 	{ SHR_MSG_BYE, false, on_bye },
+	{ SHR_MSG_POLICY_FIND, false, on_policy_find },
 };
 
 static void client_dispatch(struct dp_app *c, struct shr_msg *m)

@@ -60,7 +60,8 @@ tn_status dp_validate(const struct dp_view *v, const struct dp_ingress_cfg *cfg,
 	const struct dp_remote *r = dp_view_remote(v, e->segment);
 	if (!r || r->client_id != qp->cfg.client_id)
 		return TN_STALE;
-	if (e->policy > cfg->policy_cnt)
+	if (e->policy != 0 && e->policy != SHR_POLICY_GONE &&
+	    (e->policy < TN_CONFIG_POLICY_ID_FIRST || e->policy >= cfg->policy_end))
 		return TN_INVALID;
 	if (e->opcode != SHR_OP_NOTIFY) {
 		if ((s = check_memory(v, qp, e)) != TN_OK || (s = check_remote(r, e)) != TN_OK)

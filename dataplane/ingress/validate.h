@@ -9,7 +9,7 @@
 
 struct dp_ingress_cfg {
 	uint64_t max_request_bytes, default_deadline_ns, max_deadline_ns;
-	uint32_t policy_cnt;
+	uint32_t policy_end;             /* one more than the largest number of a policy */
 	uint32_t transports;  /* bit (1 << enum tn_transport): registered on this worker */
 	bool draining;        /* refuse everything new */
 };

@@ -254,7 +254,6 @@ void lt_queue_adopt(tent_qp *qp)
 	qp->next_ring = NULL;
 	memcpy(text, qp->door_text, sizeof text);
 	uint64_t default_deadline_ns = ctx->hello.default_deadline_ns, max_request_bytes = ctx->hello.max_request_bytes;
-	uint32_t policy_cnt = ctx->hello.policy_cnt;
 	(void)pthread_mutex_unlock(&ctx->lock);
 
 	if ((events & (LT_EVENT_LOST | LT_EVENT_DEAD)) != 0)
@@ -269,7 +268,6 @@ void lt_queue_adopt(tent_qp *qp)
 		qp->ring = next;
 		qp->default_deadline_ns = default_deadline_ns;
 		qp->max_request_bytes = max_request_bytes;
-		qp->policy_cnt = policy_cnt;
 		if (lt_queue_watch_doorbell(qp, true) != TN_OK)
 			lt_queue_break(qp, "no epoll entry for the new doorbell");
 	}

@@ -13,6 +13,7 @@
 #include "dataplane/libtent/error.h"
 #include "dataplane/libtent/fork.h"
 #include "dataplane/libtent/object.h"
+#include "dataplane/libtent/policy.h"
 
 #define LT_SOCKET_PATH_BYTES 108 /* sun_path */
 #define LT_EARLY_LOSSES 8
@@ -51,6 +52,8 @@ struct tent_context {
 	/* Of this attachment: losses of publications that their publishing thread has not seen yet; oldest overwritten. */
 	struct shr_msg_segment_lost early_losses[LT_EARLY_LOSSES];
 	uint32_t early_loss_cnt;  /* ever noted */
+
+	struct lt_policies policies;
 
 	/* notices */
 	struct tn_list notes;

@@ -107,9 +107,6 @@ static void explain(const tent_completion *c, const char **meaning_out, const ch
 {
 	*meaning_out = tn_status_meaning((tn_status)c->status);
 	*todo_out = tn_status_todo((tn_status)c->status);
-	/* All other fields were checked before the request was taken, and the text of that named the wrong one. */
-	if (c->status == TENT_INVALID)
-		*todo_out = "its policy is not in the configuration of the data plane that runs now";
 	if (c->status == TENT_TIMEOUT && c->phase == TN_PHASE_ADMISSION && c->reason == TN_REASON_RESOURCE_EXHAUSTED) {
 		*meaning_out = "its target cannot take it before its deadline";
 		*todo_out = "allow it more time; admission/drop_infeasible decides whether such a request is tried";

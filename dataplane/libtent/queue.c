@@ -171,7 +171,6 @@ static tent_qp *new_queue(tent_context *ctx, uint32_t depth)
 	qp->look_credit = LT_LOOK_CREDIT;
 	qp->default_deadline_ns = ctx->hello.default_deadline_ns;
 	qp->max_request_bytes = ctx->hello.max_request_bytes;
-	qp->policy_cnt = ctx->hello.policy_cnt;
 	tn_list_init(&qp->link);
 	tn_store_relaxed64(&qp->held_deadline_ns, UINT64_MAX);
 	qp->epoll_fd = epoll_create1(EPOLL_CLOEXEC);

@@ -22,7 +22,7 @@
 #define LT_NOTE_SLOTS 16u /* notices that may be outstanding on one queue pair */
 
 struct lt_slot {
-	struct shr_sqe_shm sqe;      /* whole, except that the handles are filled in when it is posted */
+	struct shr_sqe_shm sqe;      /* whole, except that handles and policy are filled in when it is posted */
 	struct tent_completion done; /* READY */
 	tent_memory *memory;         /* READ, WRITE; with generations: the object may be freed meanwhile */
 	tent_segment *segment;
@@ -37,6 +37,7 @@ struct lt_slot {
 	uint8_t state;               /* enum lt_slot_state */
 	bool cancel_asked;
 	bool taken;                  /* a data plane had copied it out */
+	uint16_t policy;             /* the application's number for it */
 };
 
 /* First in, first out, linked through lt_slot.next. */
@@ -85,7 +86,6 @@ struct tent_qp {
 	uint64_t note_free;          /* bit per payload slot */
 	uint8_t (*notes)[SHR_NOTE_BYTES]; /* private copies of payload, LT_NOTE_SLOTS */
 	uint64_t default_deadline_ns, max_request_bytes;
-	uint32_t policy_cnt;         /* of the data plane's configuration */
 
 	/* door */
 	struct tn_list link;         /* context's qps */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the keeper does when the data plane hung up: prove it dead, find its successor, hand everything over again, and
- * tell the queue pairs. Order: memories, queue pairs (both before anybody may submit), then publications and opens,
+ * tell the queue pairs. Order: memories, policies, queue pairs (all before anybody may submit), then publications and opens,
  * which come back one by one while requests that need them are held. What becomes of each outstanding request is
  * decided by its owner thread in adopt.c. */
 #include <stdio.h>
@@ -265,6 +265,24 @@ static tn_status restore_queues(tent_context *ctx, int sock)
 	return TN_OK;
 }
 
+/* What a policy is called is asked again; one that is gone, or that nobody can be asked for, matches nothing. */
+static tn_status restore_policies(tent_context *ctx, int sock)
+{
+	struct lt_policies *p = &ctx->policies;
+
+	for (uint32_t i = 0; i < tn_load_relaxed32(&p->cnt); i++) {
+		struct lt_reply reply = { .status = TN_UNSUPPORTED };
+		struct lt_call call;
+
+		lt_policy_call(p->names[i], tn_deadline_after(tn_now_ns(), ctx->timeout_ns), &call);
+		tn_status s = ctx->hello.abi_minor < SHR_MINOR_POLICY_FIND ? TN_OK : ask_until_taken(ctx, sock, &call, &reply);
+		if (s != TN_OK)
+			return s;
+		lt_policy_answered(p, i, &reply);
+	}
+	return TN_OK;
+}
+
 /* False: the application closes meanwhile. It has said its goodbye already, to nobody; an attachment that began now
  * would never end. */
 static bool adopt_socket(tent_context *ctx, int sock)
@@ -332,6 +350,8 @@ static tn_status try_successor(tent_context *ctx, uint64_t deadline_ns)
 	TN_HOOK(lt_recover_attached);
 	s = restore_memories(ctx, sock);
 	TN_HOOK(lt_recover_memories);
+	if (s == TN_OK)
+		s = restore_policies(ctx, sock);
 	if (s == TN_OK)
 		s = restore_queues(ctx, sock);
 	TN_HOOK(lt_recover_queues);

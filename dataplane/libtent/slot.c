@@ -66,6 +66,7 @@ struct lt_slot *lt_slot_take(tent_qp *qp)
 	lt_slot_move(slot, LT_SLOT_HELD);
 	slot->memory = NULL;
 	slot->segment = NULL;
+	slot->policy = 0;
 	slot->batch = LT_BATCH_NONE;
 	slot->note = LT_NO_NOTE;
 	slot->cancel_asked = false;
@@ -171,6 +172,7 @@ void lt_slot_post(tent_qp *qp, struct lt_slot *slot)
 
 	slot->sqe.segment = tn_load_relaxed64(&slot->segment->obj.id);
 	slot->sqe.memory = slot->memory != NULL ? tn_load_relaxed64(&slot->memory->obj.id) : 0;
+	slot->sqe.policy = lt_policy_id(&qp->ctx->policies, slot->policy);
 	slot->sqe.token = lt_slot_token(qp, slot);
 	if (slot->note != LT_NO_NOTE)
 		shr_words_store(shr_qp_note(&ring->view, slot->note), qp->notes[slot->note],

@@ -67,9 +67,9 @@ static tent_status check_request(const tent_qp *qp, size_t i, const tent_request
 		return REFUSE(TN_INVALID, ".intent is %u", r->intent);
 	if (tn_unlikely(r->hint >= TN_TRANSPORT_CNT))
 		return REFUSE(TN_INVALID, ".hint is %u", r->hint);
-	if (tn_unlikely(r->policy > qp->policy_cnt))
-		return REFUSE(TN_INVALID, ".policy is %u: 0 for the first that matches, else the place of one of the %u in the "
-			      "data plane's configuration", r->policy, qp->policy_cnt);
+	if (tn_unlikely(r->policy != 0 && !lt_policy_is_known(&qp->ctx->policies, r->policy)))
+		return REFUSE(TN_INVALID, ".policy is %u: 0 for the first that matches, else what tent_policy_find() of this "
+			      "context said", r->policy);
 	if (tn_unlikely((r->flags & ~FLAGS_ALL) != 0))
 		return REFUSE(TN_INVALID, ".flags is 0x%x: only TENT_REQUEST_* bits", r->flags);
 	if (tn_unlikely((r->reserved0 | r->reserved[0] | r->reserved[1] | r->reserved[2] | r->reserved[3] | r->reserved[4]) != 0))
@@ -97,7 +97,6 @@ static void fill_slot(const tent_qp *qp, struct lt_slot *slot, const tent_reques
 		.batch = r->batch,
 		.flags = (uint16_t)((r->flags & TENT_REQUEST_AT_MOST_ONCE ? SHR_SQE_AT_MOST_ONCE : 0) |
 				    (r->batch != 0 ? SHR_SQE_BATCH : 0)),
-		.policy = r->policy,
 		.opcode = r->opcode,
 		.priority = r->priority,
 		.intent = r->intent,
@@ -107,6 +106,7 @@ static void fill_slot(const tent_qp *qp, struct lt_slot *slot, const tent_reques
 	memcpy(&e->trace_lo, r->trace_id + 8, 8);
 	slot->memory = r->memory;
 	slot->segment = r->segment;
+	slot->policy = r->policy;
 	slot->memory_generation = tn_load_relaxed32(&r->memory->obj.generation);
 	slot->segment_generation = tn_load_relaxed32(&r->segment->obj.generation);
 	lt_slot_date(qp, slot, now_ns);

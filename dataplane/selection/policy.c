@@ -25,7 +25,7 @@ static const struct tn_config_policy *find(const struct tn_config *cfg, const st
 {
 	unsigned cnt = tn_config_policy_cnt(cfg);
 	if (q->policy != 0)
-		return q->policy <= cnt ? tn_config_policy(cfg, q->policy - 1u) : NULL;
+		return tn_config_policy_by_id(cfg, q->policy);
 	for (unsigned i = 0; i < cnt; i++)
 		if (matches(tn_config_policy(cfg, i), q))
 			return tn_config_policy(cfg, i);

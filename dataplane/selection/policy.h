@@ -12,7 +12,7 @@ struct dp_policy_query {
 	bool local;        /* the segment lives on this host */
 	uint8_t priority;  /* enum tn_priority */
 	uint8_t intent;
-	uint16_t policy;   /* 0 = first that matches; else 1-based index of the config's policies */
+	uint16_t policy;   /* 0 = first that matches; else tn_config_policy.id */
 	uint64_t bytes;
 };
 
@@ -23,7 +23,7 @@ struct dp_policy_answer {
 	bool miss;         /* policies exist (or one was named) but none matched: the default order was taken */
 };
 
-/* A named policy is taken without matching; an index beyond the list is a miss. */
+/* A named policy is taken without matching; one that is not there (any more) is a miss. */
 struct dp_policy_answer dp_policy_order(const struct tn_config *cfg, const struct dp_policy_query *q);
 /* Can this kind serve a local / remote target at all? */
 bool dp_policy_kind_serves(unsigned kind, bool local);

@@ -116,7 +116,7 @@ static const struct {
 	{ "priority 3", F(priority), TN_PRIORITY_CNT, TN_INVALID }, { "priority 255", F(priority), 255, TN_INVALID },
 	{ "intent 7", F(intent), SHR_INTENT_CNT, TN_INVALID }, { "intent 255", F(intent), 255, TN_INVALID },
 	{ "hint beyond the last", F(hint), TN_TRANSPORT_CNT, TN_INVALID }, { "hint 255", F(hint), 255, TN_INVALID },
-	{ "hint of no transport", F(hint), TN_TRANSPORT_RDMA, TN_UNSUPPORTED }, { "policy 65535", F(policy), 65535, TN_INVALID },
+	{ "hint of no transport", F(hint), TN_TRANSPORT_RDMA, TN_UNSUPPORTED }, { "policy 65534", F(policy), 65534, TN_INVALID },
 	{ "reserved byte", offsetof(struct shr_sqe_shm, reserved), 1, 1, TN_INVALID },
 	{ "last reserved byte", offsetof(struct shr_sqe_shm, reserved) + 27, 1, 128, TN_INVALID },
 	{ "notice length", F(note_len), 1, TN_INVALID }, { "notice slot", F(note_slot), 1, TN_INVALID },

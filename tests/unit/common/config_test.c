@@ -221,7 +221,9 @@ static void policies_are_structs(void)
 	CU_ASSERT_EQUAL(p->min_bytes, 1 << 20);
 	CU_ASSERT_EQUAL(p->priority, TN_CONFIG_ANY);
 	CU_ASSERT_EQUAL(p->intent, TN_CONFIG_ANY);
+	CU_ASSERT_EQUAL(p->id, TN_CONFIG_POLICY_ID_FIRST);
 	p = tn_config_policy(fx.cfg, 1);
+	CU_ASSERT_EQUAL(p->id, TN_CONFIG_POLICY_ID_FIRST + 1);
 	CU_ASSERT_EQUAL(p->transports[0], TN_TRANSPORT_SHM);
 	CU_ASSERT_EQUAL(p->transports[1], TN_TRANSPORT_HP_TCP);
 	CU_ASSERT_EQUAL(p->priority, TN_PRIORITY_HIGH);
@@ -229,6 +231,48 @@ static void policies_are_structs(void)
 	CU_ASSERT_EQUAL(p->min_bytes, 0);
 	CU_ASSERT_EQUAL(p->max_bytes, 10);
 	fx_close(&fx);
+}
+
+static unsigned id_of(const char *name)
+{
+	const struct tn_config_policy *p = tn_config_policy_by_name(fx.cfg, name);
+
+	return p != NULL ? p->id : 0;
+}
+
+static void reload_policies(const char *policies)
+{
+	struct tn_config_change changes[TN_CFG_KEY_CNT];
+	struct tn_config *next;
+	unsigned cnt;
+
+	fx_write(&fx, "tent.json", policies);
+	CU_ASSERT_EQUAL_FATAL(tn_config_reload(fx.cfg, &fx.opts, &next, &fx.errors, changes, &cnt), TN_OK);
+	tn_config_free(fx.cfg);
+	fx.cfg = next;
+}
+
+/* A number means one name for ever, wherever that stands in the list, and also when it was away for a while. */
+static void policies_keep_numbers(void)
+{
+#define P(name) "{ \"name\": \"" name "\", \"transports\": [\"tcp\"] }"
+	const unsigned first = TN_CONFIG_POLICY_ID_FIRST;
+
+	fx_open(&fx);
+	fx_write(&fx, "tent.json", "{ \"policies\": [" P("a") "," P("b") "] }");
+	CU_ASSERT_FATAL(fx_good(&fx));
+	CU_ASSERT_EQUAL(tn_config_policy_id_end(fx.cfg), first + 2);
+	reload_policies("{ \"policies\": [" P("c") "," P("b") "] }");
+	CU_ASSERT_TRUE(id_of("c") == first + 2 && id_of("b") == first + 1 && id_of("a") == 0);
+	CU_ASSERT_PTR_NULL(tn_config_policy_by_id(fx.cfg, first)); /* not c, though that stands where a stood */
+	CU_ASSERT_STRING_EQUAL(tn_config_policy_by_id(fx.cfg, first + 2)->name, "c");
+	reload_policies("{}");
+	CU_ASSERT_EQUAL(tn_config_policy_cnt(fx.cfg), 0);
+	CU_ASSERT_EQUAL(tn_config_policy_id_end(fx.cfg), first + 3);
+	reload_policies("{ \"policies\": [" P("d") "," P("a") "," P("b") "] }");
+	CU_ASSERT_TRUE(id_of("d") == first + 3 && id_of("a") == first && id_of("b") == first + 1);
+	fx_close(&fx);
+#undef P
 }
 
 static void worker_count(void)
@@ -429,6 +473,7 @@ TN_TEST_MAIN("common_config", { "built-in defaults", built_in_defaults }, { "res
 	     { "every notation of a value", every_notation }, { "precedence and origin", precedence },
 	     { "which file is read", which_file }, { "other environment", other_environment_is_left_alone },
 	     { "peers merged by name", peers_are_merged_by_name }, { "policies", policies_are_structs },
+	     { "policies keep their numbers", policies_keep_numbers },
 	     { "worker count", worker_count }, { "diff and reload", diff_and_reload }, { "hot keys", hot_keys },
 	     { "a wrong type asserts", wrong_type_is_a_bug }, { "shipped files load", shipped_files_load },
 	     { "contradictions are warned of", contradictions_are_warned_of }, { "values as text", values_as_text })

@@ -16,7 +16,7 @@ static void test_defaults(void)
 	CU_ASSERT_EQUAL(a.kinds[0], TN_TRANSPORT_RDMA);
 	CU_ASSERT_EQUAL(a.kinds[1], TN_TRANSPORT_HP_TCP);
 	CU_ASSERT_EQUAL(a.kinds[2], TN_TRANSPORT_TCP);
-	a = dp_policy_order(c, &(struct dp_policy_query){ .bytes = 1, .policy = 1 });
+	a = dp_policy_order(c, &(struct dp_policy_query){ .bytes = 1, .policy = TN_CONFIG_POLICY_ID_FIRST });
 	CU_ASSERT_TRUE(a.miss);
 	tn_config_free(c);
 }
@@ -40,10 +40,12 @@ static void test_match(void)
 	a = dp_policy_order(c, &(struct dp_policy_query){ .bytes = 10, .priority = TN_PRIORITY_LOW });
 	CU_ASSERT_TRUE(a.miss);
 	CU_ASSERT_EQUAL(a.cnt, 3);
-	a = dp_policy_order(c, &(struct dp_policy_query){ .bytes = 10, .priority = TN_PRIORITY_LOW, .policy = 1 });
+	a = dp_policy_order(c, &(struct dp_policy_query){ .bytes = 10, .priority = TN_PRIORITY_LOW,
+							       .policy = TN_CONFIG_POLICY_ID_FIRST });
 	CU_ASSERT_FALSE(a.miss); /* named: taken without matching */
 	CU_ASSERT_EQUAL(a.kinds[0], TN_TRANSPORT_TCP);
-	CU_ASSERT_TRUE(dp_policy_order(c, &(struct dp_policy_query){ .bytes = 10, .policy = 3 }).miss);
+	CU_ASSERT_TRUE(dp_policy_order(c, &(struct dp_policy_query){ .bytes = 10, .policy = TN_CONFIG_POLICY_ID_FIRST + 2 }).miss);
+	CU_ASSERT_TRUE(dp_policy_order(c, &(struct dp_policy_query){ .bytes = 10, .policy = SHR_POLICY_GONE }).miss);
 	tn_config_free(c);
 }
 

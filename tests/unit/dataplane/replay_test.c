@@ -739,6 +739,58 @@ static void test_earliest_deadline(void)
 	free(r);
 }
 
+#define POLICIES(a, b) "policies=[{\"name\":\"p\",\"transports\":[\"" a "\"]},{\"name\":\"q\",\"transports\":[\"" b "\"]}]"
+
+/* Other policies apply to what waits, but not to what moves; a number that means nothing now is a miss. */
+static void test_policies_change(void)
+{
+	static const char *const sets[] = { POLICIES("rdma", "rdma"), "admission/merge=false" };
+	static const char *const other[] = { POLICIES("tcp", "rdma"), "admission/merge=false" };
+	static const char *const none[] = { "policies=[]" };
+	struct rig g;
+	struct shr_cqe_shm c;
+	rig_open(&g, sets, 2, script_both);
+	struct dp_remote *r = script_open_remote(&g, 1);
+	struct script_step full = { SCRIPT_FULL, { 0 } };
+	struct shr_sqe_shm s = script_sqe(SHR_OP_WRITE, 1, 0, 4096);
+	script_rdma.beyond = hang;
+	rig_submit(&g, s);
+	rig_steps(&g, 2);
+	CU_ASSERT_EQUAL(script_rdma.held_cnt, 1);
+	script_rdma.beyond = full;
+	s.token = 2;
+	rig_submit(&g, s);
+	s.token = 3;
+	s.policy = TN_CONFIG_POLICY_ID_FIRST + 1; /* q */
+	rig_submit(&g, s);
+	rig_steps(&g, 5);
+	CU_ASSERT_EQUAL(g.w->admission.queued, 2);
+	struct tn_config *fresh = rig_config(other, 2), *empty = rig_config(none, 1);
+	tune(&g, fresh);
+	CU_ASSERT_TRUE(rig_poll(&g, &c) && c.token == 2 && c.transport == TN_TRANSPORT_TCP);
+	CU_ASSERT_EQUAL(script_rdma.held_cnt, 1);
+	script_rdma.beyond = (struct script_step){ SCRIPT_OK, { 0 } };
+	rig_steps(&g, 3);
+	CU_ASSERT_TRUE(rig_poll(&g, &c) && c.token == 3 && c.transport == TN_TRANSPORT_RDMA);
+	COUNT_IS(&g, TN_C1(SELECTION_EVENTS_TOTAL, TN_SELECTION_POLICY_MISS), 0);
+	s.token = 4;
+	s.policy = SHR_POLICY_GONE;
+	CU_ASSERT_EQUAL(rig_run(&g, s).status, TN_OK);
+	COUNT_IS(&g, TN_C1(SELECTION_EVENTS_TOTAL, TN_SELECTION_POLICY_MISS), 1);
+	tune(&g, empty); /* which was loaded alone: nothing was ever numbered by it */
+	s.token = 5;
+	s.policy = TN_CONFIG_POLICY_ID_FIRST;
+	c = rig_run(&g, s);
+	CU_ASSERT_TRUE(c.status == TN_INVALID && (c.flags & SHR_CQE_REFUSED));
+	struct dp_result ok = { .status = TN_OK };
+	script_end(&script_rdma, 0, &ok);
+	rig_steps(&g, 2);
+	rig_close(&g);
+	tn_config_free(fresh);
+	tn_config_free(empty);
+	free(r);
+}
+
 TN_TEST_MAIN("replay",
 	{ "random cancels leave no owner behind", test_random_cancels },
 	{ "each request of a batch selects alone", test_each_selects_alone },
@@ -764,4 +816,5 @@ TN_TEST_MAIN("replay",
 	{ "a deadline that cannot be met", test_infeasible },
 	{ "how much of its time a request used", test_deadline_used },
 	{ "the earliest deadline first", test_earliest_deadline },
+	{ "policies change while requests wait", test_policies_change },
 )

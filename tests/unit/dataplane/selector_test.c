@@ -70,7 +70,7 @@ static void test_hint_and_policy(void)
 	CU_ASSERT_EQUAL(o.candidate_cnt, 0);
 	EVENT_IS(HINT_REJECTED, 1);
 	CU_ASSERT_PTR_NULL(pick(&g, &o, r));
-	o = owner(&g, 0, 2); /* shm for a remote target */
+	o = owner(&g, 0, TN_CONFIG_POLICY_ID_FIRST + 1); /* shm for a remote target */
 	CU_ASSERT_EQUAL(o.candidate_cnt, 0);
 	EVENT_IS(CANDIDATE_EMPTY, 1);
 	o = owner(&g, TN_TRANSPORT_TCP, 0);

@@ -41,6 +41,7 @@ SPOIL(segment_generation, e->segment = tn_handle_make(1, 7))
 SPOIL(segment_index, e->segment = tn_handle_make(UINT32_MAX, 1))
 SPOIL(segment_of_other, e->segment = tn_handle_make(5, 1))
 SPOIL(policy, e->policy = 1)
+SPOIL(policy_end, e->policy = TN_CONFIG_POLICY_ID_FIRST)
 SPOIL(batch_without_flag, e->batch = 4)
 SPOIL(flag_without_batch, e->flags = SHR_SQE_BATCH)
 SPOIL(no_local_right, e->memory = tn_handle_make(3, 1))
@@ -61,7 +62,7 @@ static const struct row rows[] = {
 	{ "memory index", spoil_memory_index, TN_STALE }, { "memory of another client", spoil_memory_of_other, TN_STALE },
 	{ "no segment", spoil_no_segment, TN_INVALID }, { "segment generation", spoil_segment_generation, TN_STALE },
 	{ "segment index", spoil_segment_index, TN_STALE }, { "segment of another client", spoil_segment_of_other, TN_STALE },
-	{ "policy", spoil_policy, TN_INVALID }, { "batch without flag", spoil_batch_without_flag, TN_INVALID },
+	{ "policy", spoil_policy, TN_INVALID }, { "policy never numbered", spoil_policy_end, TN_INVALID }, { "batch without flag", spoil_batch_without_flag, TN_INVALID },
 	{ "flag without batch", spoil_flag_without_batch, TN_INVALID }, { "no local right", spoil_no_local_right, TN_PERMISSION },
 	{ "READ into a source", spoil_source_only, TN_PERMISSION },
 	{ "no remote right", spoil_no_remote_right, TN_PERMISSION }, { "second buffer's right", spoil_second_buffer_right, TN_PERMISSION },

@@ -48,20 +48,37 @@ static void hello_first(void)
 	close(a), close(c), close(d);
 }
 
-/* So that a library can say what is wrong with the policy of a request. */
-static void hello_tells_policies(void)
+static tn_status find_policy(struct bench *b, int sock, const char *name, uint64_t *id_out)
+{
+	static struct shr_msg m;
+	struct shr_msg_policy_find find = { 0 };
+	struct shr_msg_id id = { 0 };
+
+	(void)snprintf(find.name, sizeof find.name, "%s", name);
+	tn_status s = app_call(b, sock, SHR_MSG_POLICY_FIND, &find, sizeof find, -1, &m);
+	if (s == TN_OK)
+		memcpy(&id, shr_msg_body_ro(&m), sizeof id);
+	*id_out = id.id;
+	return s;
+}
+
+/* A policy's number is told by its name, and while a new configuration is on its way to the workers nobody gets one. */
+static void policies_have_numbers(void)
 {
 	static struct bench b;
-	static struct shr_msg m;
 	const char *const sets[] = { "policies=[{\"name\":\"p\",\"transports\":[\"shm\"]},{\"name\":\"q\",\"transports\":[\"tcp\"]}]", NULL };
-	struct shr_msg_hello hello = { .abi_major = SHR_ABI_MAJOR };
-	struct shr_msg_hello_reply r;
+	uint64_t id;
 
 	bench_start(&b, 1, sets);
-	int a = app_connect(&b);
-	CU_ASSERT_EQUAL_FATAL(app_call(&b, a, SHR_MSG_HELLO, &hello, sizeof hello, -1, &m), TN_OK);
-	memcpy(&r, shr_msg_body_ro(&m), sizeof r);
-	CU_ASSERT_EQUAL(r.policy_cnt, 2);
+	int a = app_attach(&b);
+	CU_ASSERT_EQUAL(find_policy(&b, a, "q", &id), TN_OK);
+	CU_ASSERT_EQUAL(id, TN_CONFIG_POLICY_ID_FIRST + 1);
+	CU_ASSERT_EQUAL(find_policy(&b, a, "p", &id), TN_OK);
+	CU_ASSERT_EQUAL(id, TN_CONFIG_POLICY_ID_FIRST);
+	CU_ASSERT_EQUAL(find_policy(&b, a, "r", &id), TN_NOT_FOUND);
+	b.ctl.config_old = b.ctl.config;
+	CU_ASSERT_EQUAL(find_policy(&b, a, "p", &id), TN_AGAIN);
+	b.ctl.config_old = NULL;
 	close(a);
 	bench_stop(&b);
 }
@@ -470,7 +487,7 @@ static void death_counts_while_a_child_holds_the_socket(void)
 }
 
 TN_TEST_MAIN("attach", { "HELLO comes first, of the right version, in time", hello_first },
-	{ "HELLO tells how many policies there are", hello_tells_policies },
+	{ "policies have numbers", policies_have_numbers },
              { "limits say their number", limits_say_their_number },
              { "descriptors run out", descriptors_run_out },
              { "a silent crowd", silent_crowd },

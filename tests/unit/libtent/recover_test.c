@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "common/domain.h"
+#include "shm-ring/abi.h"
 #include "tests/unit/libtent/rig.h"
 
 static tent_state state_of(const struct app *a)
@@ -724,7 +725,39 @@ static void many_deaths_under_load(void)
 	rig_down(&r);
 }
 
+/* After a restart a policy is asked for again: also requests from before name it by its new number, and one that is
+ * gone matches nothing. */
+static void policies_are_asked_for_again(void)
+{
+	struct rig r;
+	struct app a;
+	tent_completion c;
+	uint16_t fast;
+
+	up(&r, &a);
+	CU_ASSERT_EQUAL(tent_policy_find(a.ctx, "fast", &fast), TENT_OK);
+	tent_request rq = app_request(&a, TENT_WRITE, 0, 64, 1);
+	rq.policy = fast;
+	for (uint32_t shift = 10; shift != 0; shift = shift == 10 ? 1000 : shift == 1000 ? 20 : 0) {
+		rig_set(&r, &r.ctl->may_finish, 0);
+		uint32_t taken = tn_load_acquire32(&r.ctl->taken);
+		CU_ASSERT_EQUAL(app_submit(&a, rq), TENT_OK);
+		rig_wait_for(&r.ctl->taken, taken + 1);
+		rig_kill(&r);
+		tn_store_release32(&r.ctl->policy_shift, shift);
+		tn_store_release32(&r.ctl->may_finish, UINT32_MAX);
+		rig_start(&r);
+		app_collect(&a, &c, 1);
+		CU_ASSERT_EQUAL(c.status, TENT_OK);
+		uint32_t want = shift == 1000 ? SHR_POLICY_GONE : STANDIN_POLICY_ID + shift + 1;
+		CU_ASSERT_EQUAL(tn_load_acquire32(&r.ctl->last_policy), want);
+	}
+	app_down(&a);
+	rig_down(&r);
+}
+
 TN_TEST_MAIN("libtent recover",
+	{ "policies are asked for again", policies_are_asked_for_again },
 	{ "handles survive", handles_survive },
 	{ "the replay law", the_replay_law },
 	{ "the old ring is drained first", the_old_ring_is_drained_first },

@@ -115,10 +115,20 @@ static void on_hello(struct client *c, const struct shr_msg_hdr *h)
 		.default_deadline_ns = STANDIN_DEFAULT_DEADLINE_NS, .max_deadline_ns = 60 * TN_NS_PER_S,
 		.max_request_bytes = STANDIN_MAX_BYTES, .client_id = 1, .max_qps = 8, .max_memories = OBJECTS,
 		.max_segments = OBJECTS, .max_opens = OBJECTS, .note_inbox = STANDIN_NOTE_INBOX,
-		.policy_cnt = STANDIN_POLICIES,
 	};
 
 	answer(c, h, &r, sizeof r, NULL);
+}
+
+static void on_policy_find(struct client *c, const struct shr_msg_hdr *h, const struct shr_msg_policy_find *b)
+{
+	uint32_t shift = tn_load_relaxed32(&ctl->policy_shift);
+	bool fast = strcmp(b->name, "fast") == 0;
+
+	if (shift == 1000 || (!fast && strcmp(b->name, "slow") != 0))
+		refuse(c, h, TN_NOT_FOUND);
+	else
+		answer_id(c, h, STANDIN_POLICY_ID + shift + fast);
 }
 
 static void on_register(struct client *c, const struct shr_msg_hdr *h, const struct shr_msg_mem_register *b, int fd)
@@ -353,6 +363,12 @@ static bool on_message(struct client *c)
 		struct shr_msg_open b;
 		memcpy(&b, body, sizeof b);
 		on_open(c, &h, &b);
+		break;
+	}
+	case SHR_MSG_POLICY_FIND: {
+		struct shr_msg_policy_find b;
+		memcpy(&b, body, sizeof b);
+		on_policy_find(c, &h, &b);
 		break;
 	}
 	case SHR_MSG_NOTE_ACK: {

@@ -10,7 +10,7 @@
 #define STANDIN_NOTE_INBOX 4u
 #define STANDIN_DEFAULT_DEADLINE_NS UINT64_C(5000000000)
 #define STANDIN_MAX_BYTES (UINT64_C(1) << 30)
-#define STANDIN_POLICIES 2u
+#define STANDIN_POLICY_ID 300u /* of "slow"; "fast" has the next one */
 
 struct standin_ctl {
 	/* knobs */
@@ -33,11 +33,13 @@ struct standin_ctl {
 	tn_a32 nonsense;        /* send one message that is none */
 	tn_a32 nonsense_to_bye; /* the same as answer to a BYE; 2: and not a word after it, nor a hang-up */
 	tn_a32 drain;           /* announce the shutdown, answer nothing more */
+	tn_a32 policy_shift;    /* added to the numbers of its policies; 1000: it has none */
 	/* counters */
 	tn_a32 starts, clients; /* processes started; attachments now */
 	tn_a32 taken, finished, replays, cancels, notices, acks;
 	tn_a32 memories, segments, opens, qps; /* alive now */
 	tn_a32 registers_seen, publishes_seen;
+	tn_a32 last_policy;     /* of the last submission taken */
 	tn_a32 last_deadline_set; /* 1: the last submission taken carried a deadline of its own */
 };
 

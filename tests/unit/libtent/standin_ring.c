@@ -239,6 +239,7 @@ static bool take(struct qp *q)
 		if ((e.flags & SHR_SQE_REPLAY) != 0)
 			count(&ctl->replays, 1);
 		tn_store_relaxed32(&ctl->last_deadline_set, e.deadline_ns != 0);
+		tn_store_relaxed32(&ctl->last_policy, e.policy);
 		q->pending[q->pending_cnt++] = (struct pending){ .sqe = e };
 	}
 	return true;

@@ -128,7 +128,7 @@ static void malformed_requests_are_named(void)
 	CASE("priority", TENT_INVALID, rq->priority = 3);
 	CASE("intent", TENT_INVALID, rq->intent = 7);
 	CASE("hint", TENT_INVALID, rq->hint = 5);
-	CASE("policy is 3: 0 for the first that matches, else the place of one of the 2 in", TENT_INVALID, rq->policy = 3);
+	CASE("policy is 1: 0 for the first that matches, else what tent_policy_find() of this", TENT_INVALID, rq->policy = 1);
 	CASE("policy is 65535", TENT_INVALID, rq->policy = UINT16_MAX);
 	CASE("flags", TENT_INVALID, rq->flags = 2);
 	CASE("reserved", TENT_INVALID, rq->reserved0 = 1);
@@ -383,7 +383,38 @@ static void a_reply_without_room_for_its_descriptors_is_a_refusal(void)
 	rig_down(&r);
 }
 
+/* The data plane's number for a policy travels, the application's does not. */
+static void policies_have_names(void)
+{
+	struct rig r;
+	struct app a;
+	tent_completion c;
+	uint16_t slow = 9, fast = 9, again = 9;
+
+	rig_up(&r);
+	app_up(&a, &r, 1000);
+	CU_ASSERT_EQUAL(tent_policy_find(a.ctx, "slow", &slow), TENT_OK);
+	CU_ASSERT_EQUAL(tent_policy_find(a.ctx, "fast", &fast), TENT_OK);
+	CU_ASSERT_EQUAL(tent_policy_find(a.ctx, "slow", &again), TENT_OK);
+	CU_ASSERT_TRUE(slow == 1 && fast == 2 && again == 1);
+	CU_ASSERT_EQUAL(tent_policy_find(a.ctx, "none", &again), TENT_NOT_FOUND);
+	CU_ASSERT_PTR_NOT_NULL(strstr(tent_last_error(), "has no policy none"));
+	CU_ASSERT_EQUAL(tent_policy_find(a.ctx, "no name", &again), TENT_INVALID);
+	CU_ASSERT_EQUAL(tent_policy_find(a.ctx, "slow", NULL), TENT_INVALID);
+	CU_ASSERT_EQUAL(again, 1);
+	for (uint16_t p = 0; p <= 2; p++) {
+		tent_request rq = app_request(&a, TENT_WRITE, 0, 64, p);
+		rq.policy = p;
+		CU_ASSERT_EQUAL(app_submit(&a, rq), TENT_OK);
+		app_collect(&a, &c, 1);
+		CU_ASSERT_EQUAL(tn_load_acquire32(&r.ctl->last_policy), p == 0 ? 0 : STANDIN_POLICY_ID + p - 1u);
+	}
+	app_down(&a);
+	rig_down(&r);
+}
+
 TN_TEST_MAIN("libtent transfer",
+	{ "policies have names", policies_have_names },
 	{ "bytes move both ways", bytes_move_both_ways },
 	{ "waiting loses no wake-up", waiting_loses_no_wakeup },
 	{ "depth bounds what is outstanding", depth_bounds_what_is_outstanding },

@@ -24,7 +24,7 @@ static void sizes_and_directions(void)
 		{ SHR_MSG_HELLO | SHR_MSG_REPLY, 96, 0, DP }, { SHR_MSG_QP_CREATE | SHR_MSG_REPLY, 32, 2, DP },
 		{ SHR_MSG_QP_DESTROY | SHR_MSG_REPLY, 0, 0, DP }, { SHR_MSG_MEM_REGISTER | SHR_MSG_REPLY, 8, 0, DP },
 		{ SHR_MSG_PUBLISH | SHR_MSG_REPLY, 8, 0, DP }, { SHR_MSG_OPEN | SHR_MSG_REPLY, 48, 0, DP },
-		{ SHR_MSG_BYE | SHR_MSG_REPLY, 0, 0, DP }, { SHR_MSG_SHUTDOWN, 0, 0, DP },
+		{ SHR_MSG_BYE | SHR_MSG_REPLY, 0, 0, DP }, { SHR_MSG_POLICY_FIND | SHR_MSG_REPLY, 8, 0, DP }, { SHR_MSG_SHUTDOWN, 0, 0, DP },
 	};
 	for (size_t i = 0; i < TN_ARRAY_LEN(plain); i++) {
 		(void)shr_msg_begin(&m, plain[i].type, 5, plain[i].body);

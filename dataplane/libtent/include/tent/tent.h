@@ -230,11 +230,17 @@ typedef struct tent_request {
 	uint64_t user_data;       /* comes back in the completion */
 	uint64_t deadline_ns;     /* absolute CLOCK_MONOTONIC; 0 = the config's default (never infinite) */
 	uint32_t batch;           /* your batch number within this queue pair; 0 = none. See tent_notify() */
-	uint16_t policy;          /* 0 = first match; else 1-based index of the config's policies */
+	uint16_t policy;          /* 0 = first match; else from tent_policy_find() of this context */
 	uint16_t reserved0;       /* zero */
 	uint8_t trace_id[16];     /* W3C trace id; zero = drawn by tent */
 	uint64_t reserved[5];     /* zero */
 } tent_request;
+
+/* The number of the policy of that name (1..63 of [A-Za-z0-9._-]) for tent_request.policy. It stays good for the life of
+ * the context, whatever becomes of the configuration or the data plane; while the configuration has no such policy,
+ * requests that name it are served as if none matched. NOT_FOUND: it has none now; UNSUPPORTED: an older data plane;
+ * LIMIT: 256 names. Blocks up to the context's timeout; any thread. */
+TENT_API tent_status tent_policy_find(tent_context *ctx, const char *name, uint16_t *policy_out);
 
 /* Hand over requests[0..count). Accepts a prefix: *accepted_out says how many. OK when all, AGAIN when the queue took
  * fewer (poll, then submit the rest), negative when requests[*accepted_out] is malformed. Never blocks. A buffer
