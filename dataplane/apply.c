@@ -248,6 +248,10 @@ static tn_status begin(struct dp_worker *w, struct dp_quiesce *q)
 	case DP_CMD_NOTE_VERDICT: dp_notice_verdict(w, c->num, (tn_status)c->status); return TN_OK;
 	case DP_CMD_DATAGRAM: return datagram(w, c);
 	case DP_CMD_TUNE: dp_worker_tune(w, c->ptr); return TN_OK;
+	case DP_CMD_MODE:
+		w->mode = (uint8_t)c->num;
+		w->ingress.draining = w->stopping || c->num == DP_MODE_DRAIN;
+		return TN_OK;
 	case DP_CMD_STOP: stop(w); return TN_OK;
 	}
 	return TN_INVALID;
@@ -362,6 +366,7 @@ static bool complete(struct dp_worker *w, struct dp_quiesce *q)
 		return true;
 	case DP_CMD_REMOTE_SET: return q->refs == 0;
 	case DP_CMD_FENCE: return fenced(w, c);
+	case DP_CMD_MODE: return c->num != DP_MODE_DRAIN || all_quiet(w);
 	case DP_CMD_STOP: return all_quiet(w) && served_out(w);
 	default: return true;
 	}

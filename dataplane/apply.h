@@ -13,6 +13,13 @@
 struct dp_qp;
 struct dp_hello;
 
+/* What a worker does with what applications ask for. */
+enum dp_mode {
+	DP_MODE_RUN,
+	DP_MODE_PAUSE, /* it queues; nothing of it goes out, what is out ends, deadlines run */
+	DP_MODE_DRAIN  /* new requests are refused, the others go on */
+};
+
 enum dp_cmd_kind {
 	DP_CMD_QP_ADD = 1,   /* ptr: struct dp_qp, owned by the worker until QP_DEL is acknowledged */
 	DP_CMD_QP_DEL,       /* num: qp id. Cancel its requests, wait until quiesced */
@@ -31,6 +38,7 @@ enum dp_cmd_kind {
 	DP_CMD_DATAGRAM,     /* peer index in num2 + ptr: malloc'ed bytes, len: send on the protected control lane */
 	DP_CMD_TUNE,         /* ptr: const struct tn_config, borrowed until the next one is acknowledged; num: its
 	                        generation. The worker re-reads the hot values; ack = the one before is unused */
+	DP_CMD_MODE,         /* num: enum dp_mode; ack of DRAIN = nothing of applications is left */
 	DP_CMD_STOP          /* drain: refuse new work, cancel the rest, let operations of peers that are under way end (a second
 	                        at most), ack, leave the loop */
 };

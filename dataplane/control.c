@@ -154,13 +154,57 @@ void dp_control_turn(struct dp_control *ctl, uint64_t longest_ns)
 	tn_store_relaxed64(&ctl->cfg.telemetry->hdr->heartbeat_ns, ctl->loop.now_ns);
 }
 
-void dp_control_drain(struct dp_control *ctl, struct dp_flight *stopped)
+/* ---- as operators see it ---- */
+
+static void enter(struct dp_control *ctl, enum dp_pair_state state)
 {
-	ctl->draining = true;
-	tn_store_relaxed32(&ctl->cfg.telemetry->hdr->state, SHR_TELE_DRAINING);
-	dp_control_event(ctl, SHR_EVENT_STATE, TN_OK, SHR_TELE_DRAINING);
+	static const uint8_t shown[DP_PAIR_STATE_CNT] = {
+		[DP_PAIR_STARTING] = SHR_TELE_STARTING, [DP_PAIR_RUNNING] = SHR_TELE_RUNNING,
+		[DP_PAIR_PAUSED] = SHR_TELE_PAUSED, [DP_PAIR_DRAINING] = SHR_TELE_DRAINING,
+	};
+
+	dp_control_move(DP_CONTROL_PAIR, &ctl->pair, state);
+	tn_store_relaxed32(&ctl->cfg.telemetry->hdr->state, shown[state]);
+	dp_control_event(ctl, SHR_EVENT_STATE, TN_OK, shown[state]);
+}
+
+static void set_mode(struct dp_control *ctl, enum dp_mode mode, struct dp_flight *done)
+{
+	dp_crew_broadcast(&ctl->crew, (struct dp_cmd){ .kind = DP_CMD_MODE, .fd = -1, .num = mode }, done);
+}
+
+void dp_control_run(struct dp_control *ctl) { enter(ctl, DP_PAIR_RUNNING); }
+
+tn_status dp_control_pause(struct dp_control *ctl, bool on, bool *changed_out)
+{
+	if (ctl->pair != DP_PAIR_RUNNING && ctl->pair != DP_PAIR_PAUSED)
+		return dp_control_drains(ctl) ? TN_CLOSED : TN_AGAIN;
+	*changed_out = (ctl->pair == DP_PAIR_PAUSED) != on;
+	if (!*changed_out)
+		return TN_OK;
+	tn_log_info("pair", on ? "paused: requests wait" : "resumed");
+	enter(ctl, on ? DP_PAIR_PAUSED : DP_PAIR_RUNNING);
+	set_mode(ctl, on ? DP_MODE_PAUSE : DP_MODE_RUN, &ctl->mode_flight);
+	return TN_OK;
+}
+
+static void refuse_all(struct dp_control *ctl)
+{
+	enter(ctl, DP_PAIR_DRAINING);
 	dp_attach_announce_shutdown(&ctl->attach);
 	TN_HOOK(dp_drain);
+}
+
+void dp_control_drain_begin(struct dp_control *ctl, struct dp_flight *quiet)
+{
+	refuse_all(ctl);
+	set_mode(ctl, DP_MODE_DRAIN, quiet);
+}
+
+void dp_control_drain(struct dp_control *ctl, struct dp_flight *stopped)
+{
+	if (!dp_control_drains(ctl))
+		refuse_all(ctl);
 	dp_crew_broadcast(&ctl->crew, (struct dp_cmd){ .kind = DP_CMD_STOP, .fd = -1 }, stopped);
 }
 

@@ -9,6 +9,7 @@
 #include "common/daemon_args.h"
 #include "common/metrics.h"
 #include "common/rand.h"
+#include "dataplane/control_state.h"
 #include "dataplane/crew.h"
 #include "dataplane/ingress/attach.h"
 #include "dataplane/ingress/greet.h"
@@ -68,9 +69,14 @@ struct dp_control {
 	uint64_t memory_bytes;           /* mapped for clients */
 	uint32_t qp_turn;
 
-	bool draining;                   /* no new clients, lanes or objects */
-	bool stop_asked;                 /* `shutdown` came over the link: daemon.c drains */
+	uint8_t pair;                    /* enum dp_pair_state */
+	struct dp_flight mode_flight;    /* of pause and resume; nobody waits for it */
+	bool stop_asked;                 /* `drain` came over the link: daemon.c drains ... */
+	uint64_t drain_ns;               /* ... and gives what runs this long to end */
 };
+
+/* No new clients, lanes or objects. */
+TN_INLINE bool dp_control_drains(const struct dp_control *ctl) { return ctl->pair == DP_PAIR_DRAINING; }
 
 /* Builds the rooms; workers and sockets come after. NO_MEMORY, LIMIT, SYSTEM. On failure call dp_control_fini(). */
 tn_status dp_control_init(struct dp_control *ctl, const struct dp_control_cfg *cfg);
@@ -78,7 +84,15 @@ tn_status dp_control_init(struct dp_control *ctl, const struct dp_control_cfg *c
 void dp_control_fini(struct dp_control *ctl);
 /* One turn of the loop; nothing to do makes it no longer than that. DP_TURN_NS keeps the heartbeat. */
 void dp_control_turn(struct dp_control *ctl, uint64_t longest_ns);
-/* Tell clients, refuse what is new, send STOP to the workers; `stopped` runs when all have acknowledged. */
+/* The doors are open. */
+void dp_control_run(struct dp_control *ctl);
+/* Requests wait from now on, or go again. CLOSED: it drains; AGAIN: its doors are not open yet. *changed_out: it was not
+ * so before. */
+tn_status dp_control_pause(struct dp_control *ctl, bool on, bool *changed_out);
+/* Tell clients and refuse what is new; `quiet` runs when nothing of what was accepted is left. */
+void dp_control_drain_begin(struct dp_control *ctl, struct dp_flight *quiet);
+/* The same (if that was not done), and send STOP to the workers, which cancel what is left; `stopped` runs when all have
+ * acknowledged. */
 void dp_control_drain(struct dp_control *ctl, struct dp_flight *stopped);
 /* Load the configuration again and hand its hot values to the workers. The reasons of a refusal are in the log. AGAIN
  * while the one before is still on its way. *report: as of tn_daemon_reload(); untouched when nothing was loaded. */

@@ -11,6 +11,7 @@ static const char *const mem_names[] = { DP_MEM_STATES(X) };
 static const char *const seg_names[] = { DP_SEG_STATES(X) };
 static const char *const opened_names[] = { DP_OPENED_STATES(X) };
 static const char *const link_names[] = { DP_LINK_STATES(X) };
+static const char *const pair_names[] = { DP_PAIR_STATES(X) };
 #undef X
 
 #define X(f, t, when) { DP_APP_##f, DP_APP_##t, when },
@@ -30,6 +31,9 @@ static const struct dp_move_row opened_moves[] = { DP_OPENED_MOVES(X) };
 #undef X
 #define X(f, t, when) { DP_LINK_##f, DP_LINK_##t, when },
 static const struct dp_move_row link_moves[] = { DP_LINK_MOVES(X) };
+#undef X
+#define X(f, t, when) { DP_PAIR_##f, DP_PAIR_##t, when },
+static const struct dp_move_row pair_moves[] = { DP_PAIR_MOVES(X) };
 #undef X
 
 #define X(P, p, label, text) \

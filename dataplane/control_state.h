@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The states of what the control thread keeps - applications, their queue pairs, memories, segments and opened
- * segments, and the link - with the allowed moves and the one function that makes a move. docs/state-machines.md is
- * generated from here. State 0 is an object that does not exist (of the link: no connection). Control thread. */
+ * segments, the link, and the data plane as a whole - with the allowed moves and the one function that makes a move. docs/state-machines.md is
+ * generated from here. State 0 is an object that does not exist (of the link: no connection; of the whole: it is not
+ * open yet). Control thread. */
 #ifndef DP_CONTROL_STATE_H
 #define DP_CONTROL_STATE_H
 
@@ -76,6 +77,15 @@
 	X(SNAPSHOT, DOWN, "disconnected, or refused") \
 	X(LIVE, DOWN, "disconnected, no heartbeat, or the control plane restarted")
 
+#define DP_PAIR_STATES(X) X(STARTING, starting) X(RUNNING, running) X(PAUSED, paused) X(DRAINING, draining)
+#define DP_PAIR_MOVES(X) \
+	X(STARTING, RUNNING, "the doors are open") \
+	X(STARTING, DRAINING, "the start failed, or a signal came before its end") \
+	X(RUNNING, PAUSED, "tentctl pause: requests queue, what is under way ends") \
+	X(PAUSED, RUNNING, "tentctl resume") \
+	X(RUNNING, DRAINING, "tentctl drain, or a signal") \
+	X(PAUSED, DRAINING, "tentctl drain, or a signal")
+
 /* X(PREFIX, prefix, name, what it is) */
 #define DP_CONTROL_OBJECTS(X) \
 	X(APP, app, "application", "One attachment: a unix socket and everything that was asked for over it.") \
@@ -83,7 +93,8 @@
 	X(MEM, mem, "memory", "A registered memory of an application.") \
 	X(SEG, seg, "segment", "A segment that an application of this host publishes.") \
 	X(OPENED, opened, "opened segment", "A segment that an application of this host opened, here or at a peer.") \
-	X(LINK, link, "link", "The connection to this host's control plane.")
+	X(LINK, link, "link", "The connection to this host's control plane.") \
+	X(PAIR, pair, "data plane", "The process as operators see it; /ready and tentctl status show its state.")
 
 #define X(n, s) DP_APP_##n,
 enum dp_app_state { DP_APP_STATES(X) DP_APP_STATE_CNT };
@@ -102,6 +113,9 @@ enum dp_opened_state { DP_OPENED_STATES(X) DP_OPENED_STATE_CNT };
 #undef X
 #define X(n, s) DP_LINK_##n,
 enum dp_link_state { DP_LINK_STATES(X) DP_LINK_STATE_CNT };
+#undef X
+#define X(n, s) DP_PAIR_##n,
+enum dp_pair_state { DP_PAIR_STATES(X) DP_PAIR_STATE_CNT };
 #undef X
 #define X(P, p, name, what) DP_CONTROL_##P,
 enum dp_control_object { DP_CONTROL_OBJECTS(X) DP_CONTROL_OBJECT_CNT };

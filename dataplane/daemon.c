@@ -42,8 +42,8 @@ struct daemon {
 	struct dp_worker *workers[SHR_WORKERS_MAX];
 	uint32_t started_cnt;
 	struct dp_source signals;
-	struct dp_flight stopped;
-	bool all_stopped, stop, reload, lease_lost;
+	struct dp_flight stopped, quiet;
+	bool all_stopped, all_quiet, stop, reload, lease_lost;
 };
 
 static tn_status complain(tn_status s, const char *what)
@@ -219,8 +219,7 @@ static void run(struct daemon *d)
 {
 	uint64_t watchdog_ns = tn_sdnotify_watchdog_ns(), fed_ns = 0, looked_ns = 0;
 
-	tn_store_relaxed32(&d->tele.hdr->state, SHR_TELE_RUNNING);
-	dp_control_event(&d->ctl, SHR_EVENT_STATE, TN_OK, SHR_TELE_RUNNING);
+	dp_control_run(&d->ctl);
 	(void)tn_sdnotifyf("READY=1\nSTATUS=%u workers, generation %llu", d->plan.worker_cnt,
 	                   (unsigned long long)d->tele.generation);
 	tn_log_info("start", "ready: %u workers, runtime_dir %s, generation %llu", d->plan.worker_cnt, d->dir,
@@ -242,6 +241,28 @@ static void run(struct daemon *d)
 }
 
 /* ---- stop ---- */
+
+static void workers_quiet(struct dp_flight *f)
+{
+	tn_container_of(f, struct daemon, quiet)->all_quiet = true;
+}
+
+/* An operator asked: what was accepted may end, for so long. A signal ends that. */
+static void finish_work(struct daemon *d)
+{
+	uint64_t deadline_ns = tn_now_ns() + d->ctl.drain_ns;
+
+	(void)tn_sdnotifyf("STOPPING=1\nEXTEND_TIMEOUT_USEC=%llu\nSTATUS=draining",
+	                   (unsigned long long)((d->ctl.drain_ns + DRAIN_NS + JOIN_NS) / TN_NS_PER_US));
+	tn_log_info("stop", "draining: what was accepted has %llu ms to end",
+	            (unsigned long long)(d->ctl.drain_ns / TN_NS_PER_MS));
+	d->quiet.done = workers_quiet;
+	dp_control_drain_begin(&d->ctl, &d->quiet);
+	d->all_quiet = d->quiet.waiting == 0;
+	while (!d->all_quiet && !d->stop && tn_now_ns() < deadline_ns)
+		dp_control_turn(&d->ctl, DP_TURN_NS);
+	tn_log_info("stop", d->all_quiet ? "everything ended" : "not everything ended: the rest is canceled");
+}
 
 static void workers_stopped(struct dp_flight *f)
 {
@@ -315,6 +336,8 @@ int dp_daemon_run(const struct tn_daemon_args *args, struct tn_config *config)
 	s = start(d);
 	if (s == TN_OK)
 		run(d);
+	if (s == TN_OK && d->ctl.stop_asked && !d->stop)
+		finish_work(d);
 	if (d->started_cnt > 0)
 		whole = drain(d);
 	if (!whole) {

@@ -187,7 +187,7 @@ uint32_t dp_flow_dispatch(struct dp_worker *w)
 	uint32_t done = 0;
 	bool judge = w->admission.cfg.drop_infeasible;
 	dp_admission_resume(&w->admission, w->now_ns);
-	while (done < DISPATCH_BUDGET) {
+	while (done < DISPATCH_BUDGET && w->mode != DP_MODE_PAUSE) {
 		struct dp_owner *o = dp_admission_next(&w->admission, w->now_ns);
 		if (!o)
 			break;

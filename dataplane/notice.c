@@ -144,6 +144,8 @@ static bool send_one(struct dp_worker *w, struct dp_request *r)
 uint32_t dp_notice_send_ready(struct dp_worker *w)
 {
 	uint32_t done = 0;
+	if (w->mode == DP_MODE_PAUSE)
+		return 0;
 	/* One that finds no room stays in place; those behind it may have another target. */
 	tn_list_foreach(node, &w->completion.notes)
 		done += send_one(w, tn_list_entry(node, struct dp_request, owner_link));

@@ -42,6 +42,7 @@ struct dp_worker {
 	uint64_t now_ns;
 	bool real_time;            /* read the clock again inside a step; false when time is the caller's */
 	bool stopping, stopped;
+	uint8_t mode;              /* enum dp_mode */
 	uint64_t serve_until_ns;   /* stopping: operations of peers are waited for until then */
 
 	/* the stages, in the order of the flow */

@@ -133,7 +133,12 @@ struct shr_cqe_shm { /* 64 bytes */
 #define SHR_WORKERS_MAX 64u
 #define SHR_EVENT_SLOTS_MAX 65536u
 
-enum shr_tele_state { SHR_TELE_STARTING = 0, SHR_TELE_RUNNING = 1, SHR_TELE_DRAINING = 2, SHR_TELE_STOPPED = 3 };
+/* X(STATE, name), in the order of their values. PAUSED: alive and serving peers, but what applications ask for waits. */
+#define SHR_TELE_STATES(X) \
+	X(STARTING, starting) X(RUNNING, running) X(DRAINING, draining) X(STOPPED, stopped) X(PAUSED, paused)
+#define X(n, s) SHR_TELE_##n,
+enum shr_tele_state { SHR_TELE_STATES(X) SHR_TELE_STATE_CNT };
+#undef X
 
 struct shr_tele_hdr_shm {
 	tn_a32 magic; /* stored last with release [M2] */

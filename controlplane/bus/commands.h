@@ -16,6 +16,9 @@ void cp_bus_explain(struct cp_node *node, const struct cp_request *rq);
 void cp_bus_events(struct cp_node *node, const struct cp_request *rq);
 void cp_bus_trace(struct cp_node *node, const struct cp_request *rq);
 void cp_bus_config_reload(struct cp_node *node, const struct cp_request *rq);
+void cp_bus_pause(struct cp_node *node, const struct cp_request *rq);
+void cp_bus_resume(struct cp_node *node, const struct cp_request *rq);
+void cp_bus_drain(struct cp_node *node, const struct cp_request *rq);
 void cp_bus_version(struct cp_node *node, const struct cp_request *rq);
 
 #endif

@@ -14,6 +14,9 @@ const struct cp_method cp_bus_methods[] = {
 	{ "events", cp_bus_events },
 	{ "trace", cp_bus_trace },
 	{ "config_reload", cp_bus_config_reload },
+	{ "pause", cp_bus_pause },
+	{ "resume", cp_bus_resume },
+	{ "drain", cp_bus_drain },
 	{ "version", cp_bus_version },
 	{ NULL, NULL },
 };

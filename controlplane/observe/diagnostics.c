@@ -17,7 +17,9 @@ static void put_build(struct tn_jout *j, const struct cp_diagnostics_in *in)
 
 static void put_engine(struct tn_jout *j, const struct cp_diagnostics_in *in)
 {
-	static const char *const states[] = { "starting", "running", "draining", "stopped" };
+#define X(n, s) #s,
+	static const char *const states[] = { SHR_TELE_STATES(X) };
+#undef X
 	const struct cp_ready_in *r = in->ready;
 	const char *state = r->engine_state < TN_ARRAY_LEN(states) ? states[r->engine_state] : "invalid";
 

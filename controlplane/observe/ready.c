@@ -95,10 +95,17 @@ static const char *worker_word(const struct cp_ready_in *in, uint32_t reasons)
 	return reasons >> CP_READY_WORKER_STALLED & 1 ? "stalled" : "running";
 }
 
-/* "control_plane_unavailable" alone would send people to the wrong process. */
+/* "control_plane_unavailable" alone would send people to the wrong process, and "engine_unavailable" does not say that
+ * somebody wants it so. */
 static void json_detail(struct tn_jout *j, const struct cp_ready_in *in)
 {
 	char text[128];
+	if (in->attached && in->engine_alive && in->engine_state == SHR_TELE_PAUSED)
+		tn_jout_str(j, "detail", "paused: requests wait until tentctl resume");
+	else if (in->attached && in->engine_alive && in->engine_state == SHR_TELE_DRAINING)
+		tn_jout_str(j, "detail", "draining: the data plane ends when what it has is done");
+	if (in->attached && in->engine_alive && in->engine_state != SHR_TELE_RUNNING)
+		return;
 	if (in->link_up || in->silent_since_ns == 0)
 		return;
 	snprintf(text, sizeof text, "the data plane of this host does not answer: silent for %llu s (stopped, or hanging)",

@@ -43,6 +43,11 @@ static void print_data_plane(const json_t *answer)
 		printf("               does not answer: %s\n", json_string_value(trouble));
 		return;
 	}
+	const char *state = tctl_text(d, "state");
+	if (strcmp(state, "paused") == 0)
+		puts("               paused: requests wait until tentctl resume");
+	else if (strcmp(state, "draining") == 0)
+		puts("               draining: it ends when it has done what it took");
 	printf("               %s, %s, %s (%s), %s published, %s opened\n",
 	       tctl_count_text(d, "clients", "client", "clients"), tctl_count_text(d, "qps", "queue pair", "queue pairs"),
 	       tctl_count_text(d, "memories", "memory", "memories"), tctl_bytes_text(tctl_u64(d, "memory_bytes")),

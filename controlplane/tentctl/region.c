@@ -74,7 +74,9 @@ const char *tctl_life_text(enum tctl_life life)
 
 const char *tctl_tele_state_text(unsigned state)
 {
-	static const char *const text[] = { "starting", "running", "draining", "stopped" };
+#define X(n, s) #s,
+	static const char *const text[] = { SHR_TELE_STATES(X) };
+#undef X
 	return state < TN_ARRAY_LEN(text) ? text[state] : "invalid";
 }
 

@@ -120,8 +120,8 @@ static void admit(struct dp_attach *a, int fd, bool no_room)
 {
 	struct shr_peer_cred cred;
 
-	if (a->ctl->draining || shr_peer_cred(fd, &cred) != TN_OK || !may_attach(&cred)) {
-		if (a->ctl->draining)
+	if (dp_control_drains(a->ctl) || shr_peer_cred(fd, &cred) != TN_OK || !may_attach(&cred)) {
+		if (dp_control_drains(a->ctl))
 			a->refused_cnt++;
 		else
 			refuse(a, TN_REFUSAL_STRANGER);

@@ -441,7 +441,7 @@ static void client_dispatch(struct dp_app *c, struct shr_msg *m)
 	for (size_t i = 0; i < TN_ARRAY_LEN(doors); i++) {
 		if (doors[i].type != type)
 			continue;
-		if (doors[i].makes && c->ctl->draining)
+		if (doors[i].makes && dp_control_drains(c->ctl))
 			dp_app_fail(c, type, m->hdr.correlation, TN_DATAPLANE_DOWN, 0);
 		else if (doors[i].makes && dp_crew_congested(&c->ctl->crew))
 			dp_app_fail(c, type, m->hdr.correlation, TN_AGAIN, 0);

@@ -342,7 +342,7 @@ static void greet_judge(struct greet *w)
 		refuse_stray(w, ticket, slot);
 		return;
 	}
-	if (ctl->draining) {
+	if (dp_control_drains(ctl)) {
 		refuse(w, DP_HELLO_DRAINING);
 		return;
 	}

@@ -15,6 +15,8 @@
 
 #define LIST_MAX 64u
 #define LIST_BYTES 60000u
+#define DRAIN_GRACE_MS 30000u
+#define DRAIN_GRACE_MAX_MS 3600000u
 
 struct question {
 	struct dp_control *ctl;
@@ -311,7 +313,7 @@ static tn_status on_status(struct question *q)
 	(void)tn_json_put_u64(b, "clients_broken", ctl->attach.broken_cnt);
 	(void)tn_json_put_u64(b, "lanes_refused", ctl->greet.refused_cnt + ctl->greet.malformed_cnt + ctl->greet.evicted_cnt);
 	(void)tn_json_put_u64(b, "notes_delivered", ctl->notes.delivered_cnt);
-	(void)tn_json_put_bool(b, "draining", ctl->draining);
+	(void)tn_json_put_str(b, "state", dp_control_state_name(DP_CONTROL_PAIR, ctl->pair));
 	for (uint32_t i = 0; i < ctl->crew.cnt; i++)
 		json_array_append_new(workers, worker_json(ctl, i));
 	json_object_set_new(b, "workers", workers);
@@ -402,10 +404,46 @@ static tn_status on_reload(struct question *q)
 	return q->answer != NULL ? TN_OK : s;
 }
 
-static tn_status on_shutdown(struct question *q)
+static tn_status pair_answer(struct question *q, tn_status s, bool changed)
 {
-	q->ctl->stop_asked = true;
+	if (s != TN_OK) {
+		(void)snprintf(q->detail, sizeof q->detail, "the data plane of this host %s",
+		               s == TN_CLOSED ? "drains: it ends soon" : "starts");
+		return s;
+	}
+	q->answer = json_object();
+	(void)tn_json_put_str(q->answer, "state", dp_control_state_name(DP_CONTROL_PAIR, q->ctl->pair));
+	(void)tn_json_put_bool(q->answer, "changed", changed);
 	return TN_OK;
+}
+
+static tn_status on_pause(struct question *q)
+{
+	bool changed = false;
+	tn_status s = dp_control_pause(q->ctl, true, &changed);
+	return pair_answer(q, s, changed);
+}
+
+static tn_status on_resume(struct question *q)
+{
+	bool changed = false;
+	tn_status s = dp_control_pause(q->ctl, false, &changed);
+	return pair_answer(q, s, changed);
+}
+
+/* The answer leaves before the end does: the link goes on meanwhile. */
+static tn_status on_drain(struct question *q)
+{
+	uint64_t grace_ms = DRAIN_GRACE_MS;
+	bool changed = !q->ctl->stop_asked && !dp_control_drains(q->ctl);
+
+	if (tn_json_has(&q->in, "grace_ms") &&
+	    tn_json_u64(&q->in, "grace_ms", 0, DRAIN_GRACE_MAX_MS, &grace_ms) != TN_OK)
+		return q->in.status;
+	if (changed)
+		q->ctl->drain_ns = grace_ms * TN_NS_PER_MS;
+	q->ctl->stop_asked = true;
+	return pair_answer(q, TN_OK, changed);
 }
 
 static const struct method { const char *type; tn_status (*fn)(struct question *q); } methods[] = {
@@ -421,7 +459,9 @@ static const struct method { const char *type; tn_status (*fn)(struct question *
 	{ "explain", on_explain },
 	{ "tune", on_tune },
 	{ "reload", on_reload },
-	{ "shutdown", on_shutdown },
+	{ "pause", on_pause },
+	{ "resume", on_resume },
+	{ "drain", on_drain },
 };
 
 static tn_status answer(struct question *q, const char *type)

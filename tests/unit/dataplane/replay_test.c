@@ -791,6 +791,72 @@ static void test_policies_change(void)
 	free(r);
 }
 
+/* Paused, everything is taken and nothing goes out: what is out ends, deadlines run, cancel works. */
+static void test_pause(void)
+{
+	struct rig g;
+	struct shr_cqe_shm c;
+	rig_open(&g, NULL, 0, script_only_tcp);
+	struct dp_remote *r = script_open_remote(&g, 1);
+	struct script_step steps[1] = { hang };
+	script_set(&script_tcp, steps, 1);
+	rig_submit(&g, script_sqe(SHR_OP_WRITE, 1, 0, 4096));
+	rig_steps(&g, 2);
+	CU_ASSERT_EQUAL(rig_do(&g, (struct dp_cmd){ .kind = DP_CMD_MODE, .num = DP_MODE_PAUSE, .fd = -1 }), TN_OK);
+	struct shr_sqe_shm soon = script_sqe(SHR_OP_WRITE, 2, 4096, 4096), note = script_sqe(SHR_OP_NOTIFY, 5, 0, 0);
+	soon.deadline_ns = g.now + 5 * RIG_MS;
+	note.memory = 0;
+	rig_submit(&g, soon);
+	rig_submit(&g, script_sqe(SHR_OP_WRITE, 3, 8192, 4096));
+	rig_submit(&g, script_sqe(SHR_OP_READ, 4, 0, 4096));
+	rig_submit(&g, note);
+	rig_steps(&g, 10);
+	CU_ASSERT(script_tcp.submits == 1 && script_tcp.notes == 0 && g.w->admission.queued == 3);
+	served_in(&g, RIG_MS);
+	CU_ASSERT_TRUE(rig_poll(&g, &c) && c.token == 1 && c.status == TN_OK);
+	rig_submit(&g, (struct shr_sqe_shm){ .opcode = SHR_OP_CANCEL, .token = 4 });
+	rig_steps(&g, 2);
+	CU_ASSERT_TRUE(rig_poll(&g, &c) && c.token == 4 && c.status == TN_CANCELED);
+	rig_advance(&g, 5 * RIG_MS);
+	CU_ASSERT_TRUE(rig_poll(&g, &c) && c.token == 2 && c.status == TN_TIMEOUT && c.phase == TN_PHASE_ADMISSION);
+	rig_advance(&g, 1000 * RIG_MS);
+	CU_ASSERT(script_tcp.submits == 1 && script_tcp.notes == 0 && g.w->admission.queued == 1);
+	CU_ASSERT(dp_worker_next_ns(g.w) > g.now); /* and it sleeps */
+	CU_ASSERT_EQUAL(rig_do(&g, (struct dp_cmd){ .kind = DP_CMD_MODE, .num = DP_MODE_RUN, .fd = -1 }), TN_OK);
+	rig_steps(&g, 2);
+	CU_ASSERT_TRUE(rig_poll(&g, &c) && c.token == 3 && c.status == TN_OK);
+	CU_ASSERT_EQUAL(script_tcp.notes, 1);
+	dp_note_done(g.w, script_tcp.note, TN_OK, 0, 0);
+	rig_close(&g);
+	free(r);
+}
+
+/* Draining, what was taken goes on, also what was paused, and what comes is refused; it is over when all that ended. */
+static void test_drain_mode(void)
+{
+	struct rig g;
+	struct shr_cqe_shm c;
+	rig_open(&g, NULL, 0, script_only_tcp);
+	struct dp_remote *r = script_open_remote(&g, 1);
+	script_tcp.beyond = hang;
+	CU_ASSERT_EQUAL(rig_do(&g, (struct dp_cmd){ .kind = DP_CMD_MODE, .num = DP_MODE_PAUSE, .fd = -1 }), TN_OK);
+	rig_submit(&g, script_sqe(SHR_OP_WRITE, 1, 0, 4096));
+	rig_steps(&g, 2);
+	uint64_t id = rig_post(&g, (struct dp_cmd){ .kind = DP_CMD_MODE, .num = DP_MODE_DRAIN, .fd = -1 });
+	rig_steps(&g, 2);
+	CU_ASSERT_EQUAL(script_tcp.held_cnt, 1);
+	rig_submit(&g, script_sqe(SHR_OP_WRITE, 2, 0, 4096));
+	rig_steps(&g, 2);
+	CU_ASSERT_TRUE(rig_poll(&g, &c) && c.token == 2 && c.status == TN_CLOSED && (c.flags & SHR_CQE_REFUSED));
+	CU_ASSERT_NOT_EQUAL(g.acked, id);
+	served_in(&g, 100 * RIG_MS);
+	CU_ASSERT_TRUE(rig_poll(&g, &c) && c.token == 1 && c.status == TN_OK);
+	CU_ASSERT_EQUAL(g.acked, id);
+	CU_ASSERT_FALSE(g.w->stopped);
+	rig_close(&g);
+	free(r);
+}
+
 TN_TEST_MAIN("replay",
 	{ "random cancels leave no owner behind", test_random_cancels },
 	{ "each request of a batch selects alone", test_each_selects_alone },
@@ -817,4 +883,6 @@ TN_TEST_MAIN("replay",
 	{ "how much of its time a request used", test_deadline_used },
 	{ "the earliest deadline first", test_earliest_deadline },
 	{ "policies change while requests wait", test_policies_change },
+	{ "paused, nothing goes out", test_pause },
+	{ "draining, what was taken goes on", test_drain_mode },
 )

@@ -307,7 +307,7 @@ static void connections_are_bounded(void)
 	lanes_end(); /* the fence closes them */
 	fake_hold(false);
 	CU_ASSERT_TRUE(turn_until(&b, adopted() == 3));
-	b.ctl.draining = true;
+	b.ctl.pair = DP_PAIR_DRAINING;
 	CU_ASSERT_EQUAL(answer_to(&h), DP_HELLO_DRAINING);
 	lanes_end();
 	for (int i = 0; i < 3; i++)

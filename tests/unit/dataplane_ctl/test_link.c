@@ -273,8 +273,10 @@ static void tickets_and_questions_of_the_control_plane(void)
 	CU_ASSERT_EQUAL(ask("tune", "{\"workers/count\":3}"), TN_CONFIG); /* not hot */
 	CU_ASSERT_EQUAL(ask("reload", "{}"), TN_UNSUPPORTED); /* no arguments to load again from */
 	CU_ASSERT_EQUAL(ask("frobnicate", "{}"), TN_UNSUPPORTED);
-	CU_ASSERT_EQUAL(ask("shutdown", "{}"), TN_OK);
-	CU_ASSERT_TRUE(b.ctl.stop_asked);
+	CU_ASSERT_EQUAL(ask("drain", "{\"grace_ms\":3600001}"), TN_INVALID);
+	CU_ASSERT_FALSE(b.ctl.stop_asked);
+	CU_ASSERT_EQUAL(ask("drain", "{\"grace_ms\":700}"), TN_OK);
+	CU_ASSERT_TRUE(b.ctl.stop_asked && b.ctl.drain_ns == 700000000u);
 	control_plane_down();
 	bench_stop(&b);
 }
@@ -313,6 +315,55 @@ static void tuning_is_all_or_nothing(void)
 	CU_ASSERT_TRUE(turn_until(&b, b.ctl.config_old == NULL));
 	unlink(empty);
 	close(fd);
+	control_plane_down();
+	bench_stop(&b);
+}
+
+static const char *state_told(void)
+{
+	CU_ASSERT_EQUAL(ask("status", "{}"), TN_OK);
+	const char *s = json_string_value(json_object_get(in.body, "state"));
+	return s != NULL ? s : "";
+}
+
+static bool changed(void) { return json_is_true(json_object_get(in.body, "changed")); }
+
+/* Pause, resume, drain, from a data plane that starts to one that drains; the telemetry file shows each. */
+static void pair_states(void)
+{
+	struct dp_flight quiet = { 0 }, stopped = { 0 };
+
+	start();
+	control_plane_up();
+	attach();
+	CU_ASSERT_STRING_EQUAL(state_told(), "starting");
+	CU_ASSERT_EQUAL(ask("pause", "{}"), TN_AGAIN);
+	dp_control_run(&b.ctl);
+	CU_ASSERT_EQUAL(ask("pause", "{}"), TN_OK);
+	CU_ASSERT_TRUE(changed());
+	CU_ASSERT_STRING_EQUAL(state_told(), "paused");
+	CU_ASSERT_EQUAL(tn_load_relaxed32(&b.tele.hdr->state), SHR_TELE_PAUSED);
+	CU_ASSERT_TRUE(fake_count(0, DP_CMD_MODE) == 1 && fake_last(1, DP_CMD_MODE)->num == DP_MODE_PAUSE);
+	CU_ASSERT_EQUAL(ask("pause", "{}"), TN_OK);
+	CU_ASSERT_TRUE(!changed() && fake_count(0, DP_CMD_MODE) == 1);
+	CU_ASSERT_EQUAL(ask("resume", "{}"), TN_OK);
+	CU_ASSERT_TRUE(changed() && fake_last(0, DP_CMD_MODE)->num == DP_MODE_RUN);
+	CU_ASSERT_STRING_EQUAL(state_told(), "running");
+	CU_ASSERT_EQUAL(ask("resume", "{}"), TN_OK);
+	CU_ASSERT_FALSE(changed());
+	CU_ASSERT_EQUAL(ask("pause", "{}"), TN_OK);
+	CU_ASSERT_EQUAL(ask("drain", "{}"), TN_OK);
+	CU_ASSERT_TRUE(changed() && b.ctl.stop_asked && b.ctl.drain_ns != 0);
+	dp_control_drain_begin(&b.ctl, &quiet); /* as the daemon does then */
+	CU_ASSERT_STRING_EQUAL(state_told(), "draining");
+	CU_ASSERT_EQUAL(fake_last(0, DP_CMD_MODE)->num, DP_MODE_DRAIN);
+	CU_ASSERT_EQUAL(ask("resume", "{}"), TN_CLOSED);
+	CU_ASSERT_EQUAL(ask("drain", "{\"grace_ms\":1}"), TN_OK);
+	CU_ASSERT_FALSE(changed());
+	CU_ASSERT_TRUE(turn_until(&b, quiet.waiting == 0));
+	dp_control_drain(&b.ctl, &stopped);
+	CU_ASSERT_TRUE(turn_until(&b, stopped.waiting == 0));
+	CU_ASSERT_EQUAL(fake_count(0, DP_CMD_STOP), 1);
 	control_plane_down();
 	bench_stop(&b);
 }
@@ -463,5 +514,6 @@ TN_TEST_MAIN("link", { "attach, snapshot, changes", attach_snapshot_changes }, {
              { "bad answers are refused", bad_answers_are_refused },
              { "death of the control plane", death_of_the_control_plane },
              { "tickets and questions of the control plane", tickets_and_questions_of_the_control_plane },
+             { "pause, resume, drain", pair_states },
              { "tuning is all or nothing", tuning_is_all_or_nothing }, { "the operator's view", the_operators_view },
              { "why a transport is used or not", explained })

@@ -37,6 +37,7 @@ static void each_reason_alone(void)
 	CASE(BIT(ENGINE_UNAVAILABLE), in.engine_state = SHR_TELE_STARTING);
 	CASE(BIT(ENGINE_UNAVAILABLE), in.engine_state = SHR_TELE_DRAINING);
 	CASE(BIT(ENGINE_UNAVAILABLE), in.engine_state = SHR_TELE_STOPPED);
+	CASE(BIT(ENGINE_UNAVAILABLE), in.engine_state = SHR_TELE_PAUSED);
 	CASE(BIT(ENGINE_UNAVAILABLE), in.engine_state = 99);
 	CASE(BIT(CONTROL_PLANE_UNAVAILABLE), in.peer_bus_bound = false);
 	CASE(BIT(CONTROL_PLANE_UNAVAILABLE), in.link_up = false);
@@ -65,6 +66,15 @@ static void a_silent_data_plane_is_named(void)
 	json_decref(j);
 	tn_text_reset(&t);
 	in.silent_since_ns = 0; /* down for another reason */
+	cp_ready_json(&in, cp_ready_evaluate(&in), &t);
+	CU_ASSERT_PTR_NULL(strstr(t.p, "detail"));
+	tn_text_reset(&t);
+	in = healthy();
+	in.engine_state = SHR_TELE_PAUSED; /* somebody wants it so */
+	cp_ready_json(&in, cp_ready_evaluate(&in), &t);
+	CU_ASSERT_PTR_NOT_NULL(strstr(t.p, "[\"engine_unavailable\"],\"detail\":\"paused: requests wait"));
+	tn_text_reset(&t);
+	in.engine_alive = false; /* and then it died */
 	cp_ready_json(&in, cp_ready_evaluate(&in), &t);
 	CU_ASSERT_PTR_NULL(strstr(t.p, "detail"));
 	tn_text_free(&t);
