@@ -2,7 +2,7 @@
  * The application of the integration tests: publishes memory with guard patterns around it (serve), or keeps writing and
  * reading blocks of somebody's segment and knows what every byte must be (move). Uses the public API only.
  *   mover serve NAME BYTES [-r DIR] [-f MEMFD]
- *   mover move REF [-r DIR] [-t SECONDS] [-b BLOCK] [-d DEPTH] [-s SEED] [-m DEADLINE_MS] [-q OPS_PER_S] [-o]
+ *   mover move REF [-r DIR] [-t SECONDS] [-b BLOCK] [-d DEPTH] [-s SEED] [-m DEADLINE_MS] [-q OPS_PER_S] [-p POLICY] [-o]
  * -f: the memory lives in this inherited memfd, so what was written survives the publisher (guards are checked, not made,
  * when they are there already); -o: WRITEs are AT_MOST_ONCE; -q: no faster than that.
  *   mover churn REF [-r DIR] [-s SEED]
@@ -131,6 +131,7 @@ struct mover {
 	uint64_t seed, rng, deadline_ns;
 	uint64_t pace_ns, next_ns; /* between submissions; 0 = as fast as it goes */
 	uint32_t flags;
+	uint16_t policy;
 	uint64_t writes, reads, failed, wrong, stray, ok_ns, printed_ns, max_gap_ns;
 	uint64_t by_status[512], by_transport[8];
 };
@@ -153,7 +154,7 @@ static bool submit(struct mover *m, uint32_t b)
 	tent_request rq = { .opcode = write ? TENT_WRITE : TENT_READ, .memory = m->mem, .segment = m->seg,
 			    .memory_offset = (uint64_t)b * m->block_bytes, .segment_offset = (uint64_t)b * m->block_bytes,
 			    .bytes = m->block_bytes, .user_data = b, .flags = write ? m->flags : 0,
-			    .deadline_ns = now_ns() + m->deadline_ns };
+			    .deadline_ns = now_ns() + m->deadline_ns, .policy = m->policy };
 	if (write)
 		fill(buffer_of(m, b), m->block_bytes, key_of(m, b, bl->version + 1));
 	else
@@ -407,7 +408,7 @@ static int churn(const char *dir, const char *ref, uint64_t seed)
 
 int main(int argc, char **argv)
 {
-	const char *dir = NULL;
+	const char *dir = NULL, *policy = NULL;
 	double seconds = 5;
 	int memfd = -1;
 	struct mover m = { .block_bytes = 65536, .depth = 16, .seed = 1, .deadline_ns = 20 * NS_PER_S };
@@ -416,7 +417,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: mover serve NAME BYTES | move REF (see the head of mover.c)\n");
 		return 2;
 	}
-	while ((o = getopt(argc - 1, argv + 1, "r:t:b:d:s:m:q:f:o")) != -1) {
+	while ((o = getopt(argc - 1, argv + 1, "r:t:b:d:s:m:q:f:p:o")) != -1) {
 		switch (o) {
 		case 'r': dir = optarg; break;
 		case 't': seconds = atof(optarg); break;
@@ -425,6 +426,7 @@ int main(int argc, char **argv)
 		case 's': m.seed = strtoull(optarg, NULL, 0); break;
 		case 'm': m.deadline_ns = strtoull(optarg, NULL, 0) * 1000000; break;
 		case 'q': m.pace_ns = NS_PER_S / strtoull(optarg, NULL, 0); break;
+		case 'p': policy = optarg; break;
 		case 'f': memfd = atoi(optarg); break;
 		case 'o': m.flags = TENT_REQUEST_AT_MOST_ONCE; break;
 		default: return 2;
@@ -437,6 +439,8 @@ int main(int argc, char **argv)
 		return churn(dir, rest[0], m.seed);
 	m.ctx = attach(dir);
 	m.rng = m.seed;
+	if (policy != NULL && tent_policy_find(m.ctx, policy, &m.policy) != TENT_OK)
+		die("tent_policy_find");
 	if (strcmp(argv[1], "serve") == 0 && rest[0] != NULL && rest[1] != NULL)
 		return serve(m.ctx, rest[0], strtoull(rest[1], NULL, 0), memfd);
 	if (strcmp(argv[1], "move") == 0 && rest[0] != NULL)

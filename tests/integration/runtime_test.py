@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What an operator changes while transfers run: pause and resume, drain, policies."""
+import json
+import os
+import signal
+import time
+
+from load import Cut
+from pair import METRICS, SLOW, World, first_ok_after, run, wait_for
+
+BLOCK = ("-b", "65536", "-q", "500")
+
+
+def moves(p, seconds=10):
+    now = time.monotonic_ns()
+    wait_for("it moves", lambda: first_ok_after(p, now) or not p.alive(), seconds)
+    assert p.alive(), p.text()[-2000:]
+
+
+def state_of(host):
+    return host.tentctl_json("status")["data_plane"]["state"]
+
+
+def workers(host, what):
+    return sum(w[what] for w in host.tentctl_json("status")["data_plane"]["workers"])
+
+
+def ready(host):
+    code, text = host.http("/ready")
+    return code, json.loads(text)
+
+
+def pause():
+    """Requests queue and their deadlines run, nothing moves; what the other host asks for is served."""
+    with World() as w:
+        w.serve(w.b, "kv", 8 << 20)
+        w.serve(w.b, "more", 8 << 20)
+        w.serve(w.a, "own", 8 << 20)
+        p = w.load(w.a, "b/kv", *BLOCK, "-m", "60000")
+        hasty = w.load(w.a, "b/more", *BLOCK, "-m", "300")
+        back = w.load(w.b, "a/own", *BLOCK)
+        r = w.a.tentctl("pause")
+        assert r.returncode == 0 and r.stdout.startswith("paused"), r
+        assert "already" in w.a.tentctl("pause").stdout
+        assert state_of(w.a) == "paused" and "paused" in w.a.tentctl("status").stdout
+        code, body = ready(w.a)
+        assert code == 503 and body["reasons"] == ["engine_unavailable"] and body["detail"].startswith("paused"), body
+        wait_for("requests queue", lambda: workers(w.a, "queued") >= 8)
+        since = time.monotonic_ns()
+        wait_for("deadlines run", lambda: "timeout" in hasty.text())
+        time.sleep(1)
+        assert first_ok_after(p, since) is None and first_ok_after(hasty, since) is None, "something moved"
+        moves(back)
+        assert ready(w.b)[0] == 200
+        r = w.a.tentctl("resume")
+        assert r.returncode == 0 and r.stdout == "resumed\n", r
+        assert "not paused" in w.a.tentctl("resume").stdout
+        w.a.wait_ready()
+        moves(p)
+        moves(hasty)
+        # a pause does not outlive the data plane
+        assert w.a.tentctl("pause").returncode == 0
+        w.a.procs["dataplane"].kill()
+        w.a.start("dataplane")
+        w.a.wait_ready()
+        assert state_of(w.a) == "running"
+        for q in (p, hasty, back):
+            s = w.finish_move(q)
+            assert s["wrong"] == 0 and s["lost"] == 0 and s["stray"] == 0, s
+        w.a.verify()
+
+
+def drain():
+    """What was accepted ends, what comes is refused, then the process; and no longer than the operator said."""
+    with World(extra={"transports/tcp/progress_timeout_ms": 600_000}) as w:
+        w.serve(w.b, "kv", 8 << 20)
+        p = w.load(w.a, "b/kv", *BLOCK, "-m", "60000")
+        dp = w.a.procs["dataplane"]
+        t = time.monotonic()
+        r = w.a.tentctl("drain", "--grace", "20s")
+        assert r.returncode == 0 and r.stdout.startswith("drained"), r
+        assert time.monotonic() - t < 15 * SLOW, "nothing was left to wait for"
+        assert dp.wait(10) == 0 and "everything ended" in dp.text() and "stopped" in dp.text(), dp.text()[-1500:]
+        wait_for("not ready", lambda: w.a.http("/ready")[0] == 503)
+        r = w.a.tentctl("pause")
+        assert r.returncode == 1 and "data plane" in r.stderr, r
+        os.rename(dp.log, dp.log + ".1")
+        dp = w.a.start("dataplane")
+        w.a.wait_ready()
+        moves(p, 30)
+        # paused, and a peer that answers nothing: the grace is the bound
+        with Cut(w.b.data_port, "drop"):
+            time.sleep(0.5)
+            assert w.a.tentctl("pause").returncode == 0
+            t = time.monotonic()
+            r = w.a.tentctl("drain", "-g", "1s")
+            took = time.monotonic() - t
+            assert r.returncode == 0 and took >= 1, r
+            assert took < 14 * SLOW, f"a drain has a bound: {took:.1f} s"
+            assert dp.wait(10) == 0 and "the rest is canceled" in dp.text(), dp.text()[-1500:]
+        w.a.start("dataplane")
+        w.a.wait_ready()
+        s = w.finish_move(p)
+        assert s["wrong"] == 0 and s["lost"] == 0 and s["stray"] == 0, s
+
+
+def policy(name, *transports):
+    return {"name": name, "transports": list(transports)}
+
+
+def misses(host):
+    return host.metric("tent_selection_events_total", event="policy_miss") or 0
+
+
+def policies():
+    """A policy changes under a load that names it, goes away, comes back, and is found again by the next data plane."""
+    with World() as w:
+        def use(*list_, by="tentctl"):
+            w.a.write_config([w.b], {"policies": list(list_)})
+            if by == "tentctl":
+                r = w.a.tentctl("config", "reload")
+                assert r.returncode == 0 and r.stdout.count("policies:") == 2 and "restart" not in r.stdout, r.stdout + r.stderr
+            else:
+                seen = w.a.procs["dataplane"].text().count("policies:")
+                for which in ("controlplane", "dataplane"):
+                    w.a.procs[which].signal(signal.SIGHUP)
+                wait_for("reloaded", lambda: w.a.procs["dataplane"].text().count("policies:") > seen)
+
+        use(policy("other", "tcp"), policy("mine", "tcp"))
+        w.serve(w.b, "kv", 8 << 20)
+        w.serve(w.b, "more", 8 << 20)
+        p = w.load(w.a, "b/kv", *BLOCK, "-p", "mine")
+        free = w.load(w.a, "b/more", *BLOCK)
+        before = misses(w.a)
+        moves(p)
+        use(policy("mine", "rdma"), policy("all", "tcp"))  # at another place, and without a way
+        wait_for("it fails", lambda: "unsupported" in p.text())
+        since = time.monotonic_ns()
+        assert w.a.tentctl_json("explain", "b")["data_plane"]["policy"]["name"] == "mine"
+        time.sleep(0.3)
+        assert first_ok_after(p, since) is None, "it went where its policy forbids"
+        use(policy("all", "tcp"), by="signal")
+        moves(p)  # as if none matched
+        moves(free)
+        if METRICS:
+            assert misses(w.a) > before
+        use(policy("all", "rdma"), policy("mine", "tcp"))
+        moves(p)
+        w.a.procs["dataplane"].kill()
+        w.a.start("dataplane")
+        w.a.wait_ready()
+        moves(p, 30)
+        use(policy("all", "tcp"), policy("mine", "rdma"))
+        since = time.monotonic_ns()
+        moves(free)
+        time.sleep(0.3)
+        assert first_ok_after(p, since + 200_000_000) is None, "it has another policy's number"
+        use(policy("all", "tcp"), policy("mine", "tcp"))
+        for q in (p, free):
+            s = w.finish_move(q)
+            assert s["wrong"] == 0 and s["lost"] == 0 and s["stray"] == 0, s
+        w.a.verify()
+
+
+run({"pause": pause, "drain": drain, "policies": policies})
