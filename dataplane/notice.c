@@ -167,10 +167,11 @@ void dp_note_done(struct dp_worker *w, struct dp_request *r, tn_status status, u
 
 void dp_notice_end(struct dp_worker *w, struct dp_request *r, enum tn_outcome outcome)
 {
-	bool timeout = outcome == TN_OUTCOME_TIMEOUT;
+	bool timeout = outcome == TN_OUTCOME_TIMEOUT, left = r->state == DP_REQUEST_RUNNING;
+	tn_status status = left ? TN_AMBIGUOUS : timeout ? TN_TIMEOUT : TN_CANCELED;
 	/* A local notice on its way is found again by number, or not at all; a transport is told to forget its pointer,
 	 * or keeps it until it is done. */
-	bool sent = r->state == DP_REQUEST_RUNNING && r->note_transport != TN_TRANSPORT_SHM;
+	bool sent = left && r->note_transport != TN_TRANSPORT_SHM;
 	if (sent) {
 		struct dp_transport *t = w->selector.by_kind[r->note_transport];
 		if (t->ops->note_cancel) {
@@ -180,8 +181,8 @@ void dp_notice_end(struct dp_worker *w, struct dp_request *r, enum tn_outcome ou
 	}
 	if (!sent)
 		forget_remote(w, r);
-	retire(w, r, outcome, timeout ? TN_TIMEOUT : TN_CANCELED, TN_PHASE_NOTIFY,
-	       timeout ? TN_REASON_TIMEOUT : TN_REASON_CANCELED, sent);
+	retire(w, r, outcome, status, TN_PHASE_NOTIFY, timeout ? TN_REASON_TIMEOUT : TN_REASON_CANCELED,
+	       sent);
 }
 
 void dp_notice_verdict(struct dp_worker *w, uint64_t token, tn_status verdict)
