@@ -69,7 +69,7 @@ void cp_node_free(struct cp_node *node)
 	if (node == NULL)
 		return;
 	if (node->peers != NULL) {
-		cp_opens_drop(node);
+		cp_opens_drop(node, "the control plane stops");
 		cp_tickets_reset(node);
 		for (uint32_t i = 0; i < node->peer_cnt; i++) {
 			json_decref(node->peers[i].endpoints);
@@ -225,6 +225,8 @@ static void link_end(struct cp_node *node, bool silent)
 	node->link.attached = false;
 	node->link.silent = silent;
 	cp_exchange_drop(node->exchange, CP_TARGET_LINK, TN_DATAPLANE_DOWN, cp_node_link_trouble(node, text));
+	if (!silent)
+		cp_opens_drop(node, text);
 }
 
 void cp_node_tick(struct cp_node *node, uint64_t now_ns)

@@ -205,7 +205,7 @@ void cp_node_free(struct cp_node *node);
 /* One message. Malformed or forbidden ones are counted and answered with an error where an answer is possible. */
 void cp_node_input(struct cp_node *node, const struct cp_input *in, uint64_t now_ns);
 void cp_node_tick(struct cp_node *node, uint64_t now_ns);
-/* The data plane is dead: its calls end, opens wait for its successor to attach. */
+/* The data plane is dead: its calls end, and so does what it asked for. */
 void cp_node_link_lost(struct cp_node *node, uint64_t now_ns);
 /* News of our connection to a peer (peer/contact.c). When it broke or was refused, calls to it end at once instead of at
  * their deadline. */
@@ -267,7 +267,8 @@ void cp_peer_refresh_start(struct cp_node *node, const struct cp_request *rq);
 /* Of this peer; of this segment only, unless name is NULL. */
 void cp_opens_advance(struct cp_node *node, uint32_t peer, const char *name);
 void cp_opens_tick(struct cp_node *node);
-void cp_opens_drop(struct cp_node *node);
+/* All of them: the data plane that asked is gone, or asks anew. */
+void cp_opens_drop(struct cp_node *node, const char *why);
 uint64_t cp_opens_next_ns(const struct cp_node *node);
 
 /* peer/datagram.c: the relay of control datagrams over the data planes. */

@@ -87,8 +87,9 @@ static void on_attach(struct cp_node *node, const struct cp_request *rq)
 	cp_exchange_drop(node->exchange, CP_TARGET_LINK, TN_DATAPLANE_DOWN, "the data plane attached anew");
 	if (restarted) {
 		cp_tickets_reset(node);
-		cp_opens_drop(node);
+		cp_opens_drop(node, "the data plane attached anew");
 	}
+	node->opens_next_ns = node->now_ns; /* those that waited while it was silent */
 	json_decref(node->link.endpoints);
 	node->link = l;
 	cp_local_snapshot_begin(node->local);

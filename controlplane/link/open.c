@@ -36,9 +36,12 @@ static void finish(struct cp_node *node, struct cp_open *op, tn_status status, c
 	free(op);
 }
 
+/* On the link STALE says that this control plane does not know the data plane that asks: what a peer calls stale is not
+ * there (any more). */
 static void finish_failed(struct cp_node *node, struct cp_open *op, tn_status status, const char *what)
 {
 	char text[TN_MESSAGE_DETAIL];
+	status = status == TN_STALE ? TN_NOT_FOUND : status;
 	snprintf(text, sizeof text, "%s%s%s: %s", op->peer->cfg->name, op->name[0] != '\0' ? "/" : "", op->name,
 		 what[0] != '\0' ? what : tn_status_meaning(status));
 	finish(node, op, status, text, NULL);
@@ -225,6 +228,8 @@ static void tick_one(struct cp_node *node, struct cp_open *op)
 		return;
 	}
 	node->opens_next_ns = TN_MIN(node->opens_next_ns, op->deadline_ns);
+	if (!node->link.attached)
+		return; /* nothing is asked, or told, in the name of a data plane that is silent: it attaches again first */
 	if (node->now_ns >= op->retry_ns)
 		advance_alone(node, op); /* sets when to look again */
 	else
@@ -247,9 +252,9 @@ uint64_t cp_opens_next_ns(const struct cp_node *node)
 	return node->opens_next_ns;
 }
 
-void cp_opens_drop(struct cp_node *node)
+void cp_opens_drop(struct cp_node *node, const char *why)
 {
 	while (!tn_list_empty(&node->opens))
-		finish(node, tn_list_first(&node->opens, struct cp_open, link), TN_DATAPLANE_DOWN,
-		       "the data plane attached anew", NULL);
+		finish(node, tn_list_first(&node->opens, struct cp_open, link), TN_DATAPLANE_DOWN, why, NULL);
+	node->opens_next_ns = UINT64_MAX;
 }

@@ -134,6 +134,44 @@ static void unreachable_peer_ends_by_deadline_and_heals(void)
 	net_free(n);
 }
 
+/* What waits for a data plane that is gone, or says nothing, does not keep the loop awake. */
+static void wait_without(bool silent)
+{
+	struct net *n = pair();
+	struct cp_node *a = n->host[A].node;
+	cp_node_link_lost(n->host[B].node, n->now_ns); /* no ticket from there: it is asked for again and again */
+	ask_open(n, 72, "b/kv");
+	net_pass(n, 300 * TN_NS_PER_MS);
+	CU_ASSERT_EQUAL(a->open_cnt, 1);
+	if (silent)
+		a->link.attached = false, a->link.silent = true;
+	else
+		cp_node_link_lost(a, n->now_ns);
+	CU_ASSERT_EQUAL(a->open_cnt, silent);
+	net_pass(n, 500 * TN_NS_PER_MS);
+	CU_ASSERT_TRUE(cp_node_next_ns(a) > n->now_ns);
+	net_free(n);
+}
+
+static void nothing_spins_for_a_lost_data_plane(void)
+{
+	wait_without(false);
+	wait_without(true);
+}
+
+/* On the link STALE is about the attachment: what a peer says of its segment is told in another word. */
+static void a_stale_segment_does_not_end_the_attachment(void)
+{
+	struct net *n = pair();
+	net_link_say(n, A, "open", 73, false, TN_OK,
+		     json_pack("{s:s,s:i,s:s}", "ref", "b/kv", "stale_generation", 5, "stale_session",
+			       "b1000000000000000000000000000000"));
+	net_settle(n);
+	net_pass(n, 5 * TN_NS_PER_S);
+	CU_ASSERT_EQUAL(reply_of(n, A, 73, NULL), TN_NOT_FOUND);
+	net_free(n);
+}
+
 static void peer_restart_renews_everything(void)
 {
 	struct net *n = pair();
@@ -629,6 +667,10 @@ TN_TEST_MAIN("controlplane/node",
 	{ "refusals are answers", refusals_are_answers },
 	{ "unreachable peer ends by the deadline and heals", unreachable_peer_ends_by_deadline_and_heals },
 	{ "peer restart renews everything", peer_restart_renews_everything },
+	{ "nothing spins for a lost data plane", nothing_spins_for_a_lost_data_plane },
+	{ "a stale segment does not end the attachment", a_stale_segment_does_not_end_the_attachment },
+	{ "nothing spins for a lost data plane", nothing_spins_for_a_lost_data_plane },
+	{ "a stale segment does not end the attachment", a_stale_segment_does_not_end_the_attachment },
 	{ "own restart voids tickets", own_restart_voids_tickets },
 	{ "the cache of remote segments is bounded", cache_of_remote_segments_is_bounded },
 	{ "withdrawal reaches readers", withdrawal_reaches_readers },
