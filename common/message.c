@@ -3,14 +3,35 @@
  * parser, which recurses, sees it. Slow threads; field readers are in json_in.c. */
 #include "common/message.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static pthread_once_t seed_once = PTHREAD_ONCE_INIT;
 
 /* Object hashes start from random bits, so that a peer cannot prepare colliding keys. */
 static void seed(void) { json_object_seed(0); }
+
+/* Memory was short for a tree of this thread since it encoded last. */
+static _Thread_local bool json_short;
+
+static void *json_alloc(size_t bytes)
+{
+	void *p = malloc(bytes);
+	json_short |= p == NULL;
+	return p;
+}
+
+static void json_free(void *p)
+{
+	if (p != NULL)
+		explicit_bzero(p, malloc_usable_size(p));
+	free(p);
+}
+
+void tn_message_watch_memory(void) { json_set_alloc_funcs(json_alloc, json_free); }
 
 static tn_status fail(char *err, tn_status st, const char *text)
 {
@@ -173,7 +194,9 @@ tn_status tn_message_encode(const struct tn_message *m, char *buf, size_t cap, s
 	size_t max = TN_MIN(cap, (size_t)TN_MESSAGE_MAX);
 	size_t len = good ? json_dumpb(root, buf, max, JSON_COMPACT) : 0;
 	json_decref(root);
-	if (len == 0)
+	good = !json_short;
+	json_short = false;
+	if (len == 0 || !good)
 		return TN_NO_MEMORY;
 	if (len > max)
 		return TN_TOO_BIG;

@@ -43,6 +43,11 @@ struct tn_message {
  * reply and version where they could be read, so that a receiver can answer with the error. */
 tn_status tn_message_decode(const void *buf, size_t len, struct tn_message *out, char err[static TN_ERR_TEXT]);
 
+/* From now on trees of this process are wiped when they are freed (tickets pass through them), and a message for which
+ * memory was short while its body was built is not encoded: what lacks a part is as well-formed as what is whole. Once, at
+ * start, before other threads. */
+void tn_message_watch_memory(void);
+
 /* Writes the text (no NUL) into buf; m keeps its body. TN_TOO_BIG: larger than cap or TN_MESSAGE_MAX. TN_INVALID: type
  * is not a name or body not an object. TN_NO_MEMORY. buf is undefined on failure. */
 tn_status tn_message_encode(const struct tn_message *m, char *buf, size_t cap, size_t *len_out);

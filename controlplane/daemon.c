@@ -18,6 +18,7 @@
 #include "common/clock.h"
 #include "common/hook.h"
 #include "common/log.h"
+#include "common/message.h"
 #include "common/sdnotify.h"
 #include "common/version.h"
 #include "controlplane/gate.h"
@@ -365,6 +366,7 @@ int cp_daemon_run(const struct tn_daemon_args *args, struct tn_config *config)
 		return 1;
 	*d = (struct daemon){ .args = args, .start_config = config, .config = config, .lease = SHR_LEASE_NONE, .signal_fd = -1 };
 	(void)umask(0077); /* sockets and files of the runtime directory are ours alone */
+	tn_message_watch_memory();
 	(void)prctl(PR_SET_DUMPABLE, 0); /* key and tickets are in this process: no core dump, no ptrace by the same uid */
 	tn_status s = start(d);
 	if (s == TN_OK) {

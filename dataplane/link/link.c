@@ -4,7 +4,6 @@
  * Control thread. */
 #include "dataplane/link/link.h"
 
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,14 +219,6 @@ static void monitor_ready(struct dp_source *s, uint32_t events)
 
 /* ---- life ---- */
 
-/* Tickets pass through JSON trees; their memory is wiped when a tree is freed. */
-static void wiping_free(void *p)
-{
-	if (p != NULL)
-		explicit_bzero(p, malloc_usable_size(p));
-	free(p);
-}
-
 static bool set_int(void *socket, int option, int value)
 {
 	return zmq_setsockopt(socket, option, &value, sizeof value) == 0;
@@ -280,7 +271,7 @@ tn_status dp_link_new(struct dp_control *ctl, const char *runtime_dir, struct dp
 	l = calloc(1, sizeof *l);
 	if (l == NULL)
 		return TN_NO_MEMORY;
-	json_set_alloc_funcs(malloc, wiping_free);
+	tn_message_watch_memory();
 	l->ctl = ctl;
 	l->dealer_fd = (struct dp_source){ .ready = dealer_ready, .fd = -1 };
 	l->monitor_fd = (struct dp_source){ .ready = monitor_ready, .fd = -1 };

@@ -3,6 +3,7 @@
  * sticks. */
 #include "common/message.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -285,10 +286,28 @@ static void writers(void)
 	json_decref(b);
 }
 
+/* Memory was short while a body was built: it may lack a part, and would be as well-formed as a whole one. */
+static void what_lacks_a_part_is_not_sent(void)
+{
+	struct tn_message m = { .type = "attach", .id = 1, .body = json_object() };
+	json_malloc_t alloc;
+	json_free_t release;
+	char buf[256];
+	size_t len;
+	tn_message_watch_memory();
+	json_get_alloc_funcs(&alloc, &release);
+	CU_ASSERT_EQUAL(tn_message_encode(&m, buf, sizeof buf, &len), TN_OK);
+	CU_ASSERT_PTR_NULL(alloc(PTRDIFF_MAX));
+	CU_ASSERT_EQUAL(tn_message_encode(&m, buf, sizeof buf, &len), TN_NO_MEMORY);
+	CU_ASSERT_EQUAL(tn_message_encode(&m, buf, sizeof buf, &len), TN_OK);
+	tn_message_clear(&m);
+}
+
 TN_TEST_MAIN("common/message", { "a request round-trips", request_round_trip },
 	{ "a reply round-trips", reply_round_trip },
 	{ "unknown fields are ignored", unknown_fields_are_ignored }, { "refusals name the field", refusals },
 	{ "an error reply stays possible", an_error_reply_stays_possible },
 	{ "secrets stay out of errors", secrets_stay_out_of_errors }, { "sizes are bounded", sizes_are_bounded },
 	{ "a cut detail stays UTF-8", a_cut_detail_stays_utf8 }, { "strict fields", strict_fields },
-	{ "refused fields", refused_fields }, { "writers", writers })
+	{ "refused fields", refused_fields }, { "writers", writers },
+	{ "what lacks a part is not sent", what_lacks_a_part_is_not_sent })
