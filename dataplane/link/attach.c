@@ -63,10 +63,13 @@ static void change_answered(struct dp_call *call, tn_status status, const char *
 	(void)body;
 	tn_list_unlink(&ch->link);
 	free(ch);
-	if (status == TN_TIMEOUT || status == TN_STALE)
-		dp_link_restart(l, detail);
-	else if (status != TN_OK && status != TN_CONTROLPLANE_DOWN)
+	if (status == TN_OK || status == TN_CONTROLPLANE_DOWN)
+		return;
+	/* The two must not differ for longer than a moment, whatever was wrong with this one (memory was short when it was
+	 * told, say): a snapshot tells everything anew. */
+	if (status != TN_TIMEOUT && status != TN_STALE)
 		tn_log_error("link", "the control plane refused a segment change: %s: %s", tn_status_name(status), detail);
+	dp_link_restart(l, detail);
 }
 
 static void change_add(struct dp_link *l, const struct dp_segment *s, bool withdrawn)

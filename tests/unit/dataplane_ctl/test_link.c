@@ -44,6 +44,10 @@ static void attach_snapshot_changes(void)
 	CU_ASSERT_EQUAL(json_integer_value(json_object_get(seg, "generation")), b.ctl.segment_generation);
 	CU_ASSERT_EQUAL(json_integer_value(json_object_get(in.body, "sequence")), 72);
 	reply(TN_OK, "{}");
+	CU_ASSERT_EQUAL(app_publish(&b, sock, "odd", mem, 4096, SHR_ACCESS_PEERS, NULL), TN_OK);
+	hear("segment_published");
+	reply(TN_INVALID, NULL); /* it understood something else: all is told anew */
+	attach();
 	bool heard = turn_until(&b, hear_once());
 	CU_ASSERT_TRUE(heard);
 	CU_ASSERT_STRING_EQUAL(in.type, "heartbeat");
