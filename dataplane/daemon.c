@@ -288,6 +288,9 @@ static void finish(struct daemon *d)
 {
 	for (uint32_t i = 0; i < d->started_cnt; i++)
 		dp_worker_join(d->workers[i], tn_now_ns() + JOIN_NS);
+	/* Jobs of the slow pool that end in dp_control_fini() have nobody left to tell. */
+	if (d->ctl.cfg.env != NULL)
+		dp_crew_fini(&d->ctl.crew);
 	/* Lanes that are open at the end subtract from counters of the control thread's peers, and attempts end in its
 	 * tables. */
 	for (uint32_t i = 0; i < TN_ARRAY_LEN(d->workers); i++)
