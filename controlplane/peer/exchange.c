@@ -28,6 +28,7 @@ struct cp_exchange {
 	struct tn_map_u64 by_id;
 	struct tn_list active, free;
 	struct cp_call *calls;
+	uint32_t used;            /* of calls; those behind were never touched, most hosts never need them */
 	uint32_t outstanding, to_link, max;
 	uint64_t next_id;
 	char text[TN_NAME_MAX + 64]; /* of silence() */
@@ -50,8 +51,6 @@ struct cp_exchange *cp_exchange_new(struct cp_node *node, uint32_t calls_max)
 		cp_exchange_free(x);
 		return NULL;
 	}
-	for (uint32_t i = 0; i < calls_max; i++)
-		tn_list_push_back(&x->free, &x->calls[i].link);
 	return x;
 }
 
@@ -102,6 +101,16 @@ static uint32_t *calls_to(struct cp_exchange *x, uint32_t target)
 static bool has_share(struct cp_exchange *x, uint32_t target)
 {
 	return *calls_to(x, target) < x->max - x->outstanding;
+}
+
+static struct tn_list *free_take(struct cp_exchange *x)
+{
+	struct tn_list *n = tn_list_pop_front(&x->free);
+	if (n != NULL || x->used == x->max)
+		return n;
+	n = &x->calls[x->used++].link;
+	tn_list_init(n);
+	return n;
 }
 
 /* The one way out; the body is the caller's. */
@@ -171,7 +180,7 @@ uint64_t cp_exchange_call(struct cp_exchange *x, const struct cp_call_opts *opts
 {
 	tn_assert(opts->attempts > 0 && opts->done != NULL);
 	bool may = opts->deadline_ns > now_ns && has_share(x, opts->target);
-	struct tn_list *n = may ? tn_list_pop_front(&x->free) : NULL;
+	struct tn_list *n = may ? free_take(x) : NULL;
 	if (n == NULL) {
 		bool late = opts->deadline_ns <= now_ns;
 		opts->done(x->node, opts->ctx, late ? TN_TIMEOUT : TN_LIMIT,
