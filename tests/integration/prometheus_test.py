@@ -179,6 +179,8 @@ def exemplars_are_our_traces(w, prom, since):
     logged = traces(w.a.procs["controlplane"].text())
     known = [t for t in taken if t in logged]
     assert known, f"none of {len(taken)} exemplars is one of {len(logged)} logged traces: {taken[:5]}"
+    r = w.a.tentctl("trace", known[-1])
+    assert r.returncode == 0 and f"trace {known[-1]}" in r.stdout and "|- attempt " in r.stdout, r.stdout + r.stderr
     print(f"  exemplars: {len(taken)} taken, {len(known)} of them among {len(logged)} logged traces")
 
 
