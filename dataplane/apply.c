@@ -11,9 +11,11 @@
 #include "common/assert.h"
 #include "common/clock.h"
 #include "common/hook.h"
+#include "dataplane/inspect.h"
 #include "dataplane/worker_state.h"
 
 #define COMMAND_BUDGET 16u
+#define INSPECT_BUDGET 2048u     /* places of the pool that one turn looks at */
 #define SERVE_OUT_NS TN_NS_PER_S /* for the operations of peers that are under way when we stop */
 
 static struct dp_qp *qp_by_id(const struct dp_worker *w, uint64_t id)
@@ -252,6 +254,7 @@ static tn_status begin(struct dp_worker *w, struct dp_quiesce *q)
 		w->mode = (uint8_t)c->num;
 		w->ingress.draining = w->stopping || c->num == DP_MODE_DRAIN;
 		return TN_OK;
+	case DP_CMD_INSPECT: return TN_OK; /* searched until found */
 	case DP_CMD_STOP: stop(w); return TN_OK;
 	}
 	return TN_INVALID;
@@ -324,6 +327,17 @@ static bool all_quiet(const struct dp_worker *w)
 	return true;
 }
 
+/* True when it was found, or is nowhere. */
+static bool inspected(const struct dp_worker *w, struct dp_quiesce *q)
+{
+	const struct dp_request *r = dp_request_find(&w->pools, q->cmd.num, &q->refs, INSPECT_BUDGET);
+	if (r)
+		dp_inspect_fill(w, r, q->cmd.ptr);
+	else if (q->refs == UINT32_MAX)
+		q->cmd.status = TN_NOT_FOUND;
+	return r || q->cmd.status != TN_OK;
+}
+
 /* True when the command's effect is complete; what was removed is then forgotten. */
 static bool complete(struct dp_worker *w, struct dp_quiesce *q)
 {
@@ -367,6 +381,7 @@ static bool complete(struct dp_worker *w, struct dp_quiesce *q)
 	case DP_CMD_REMOTE_SET: return q->refs == 0;
 	case DP_CMD_FENCE: return fenced(w, c);
 	case DP_CMD_MODE: return c->num != DP_MODE_DRAIN || all_quiet(w);
+	case DP_CMD_INSPECT: return inspected(w, q);
 	case DP_CMD_STOP: return all_quiet(w) && served_out(w);
 	default: return true;
 	}

@@ -3,7 +3,7 @@
  * worker: commands; worker -> control: events. Fixed-size records in SPSC rings (shm-ring mailbox); a pointer in a
  * record is a hand-over as its comment says. A command with an id is answered by exactly one DP_EVT_ACK when its
  * effect is complete: for every *_DEL that means QUIESCED - nothing in this worker can touch the object again. An *_ADD or
- * *_SET that the worker refuses leaves it as it was; nothing else is ever refused. */
+ * *_SET that the worker refuses leaves it as it was; nothing else is ever refused, but INSPECT may find nothing. */
 #ifndef DP_APPLY_H
 #define DP_APPLY_H
 
@@ -39,6 +39,7 @@ enum dp_cmd_kind {
 	DP_CMD_TUNE,         /* ptr: const struct tn_config, borrowed until the next one is acknowledged; num: its
 	                        generation. The worker re-reads the hot values; ack = the one before is unused */
 	DP_CMD_MODE,         /* num: enum dp_mode; ack of DRAIN = nothing of applications is left */
+	DP_CMD_INSPECT,      /* num: id of a request, ptr: struct dp_inspect, the worker's until the ack; ack = filled, or NOT_FOUND */
 	DP_CMD_STOP          /* drain: refuse new work, cancel the rest, let operations of peers that are under way end (a second
 	                        at most), ack, leave the loop */
 };

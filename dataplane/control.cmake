@@ -18,6 +18,7 @@ add_library(tent_dp_control STATIC
 	link/link.c
 	link/load.c
 	link/methods.c
+	link/request.c
 	loop.c
 	reap.c
 	segment/handles.c

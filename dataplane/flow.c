@@ -237,6 +237,15 @@ static uint8_t ending_phase(const struct dp_owner *o)
 	}
 }
 
+/* That of its last attempt; of one that made none and waits for a rail, the best of those. */
+static uint8_t transport_of(const struct dp_owner *o)
+{
+	bool waits = o->last_transport == TN_TRANSPORT_UNSPEC && o->wait == DP_WAIT_RAIL;
+	return waits ? o->candidates[0] : o->last_transport;
+}
+
+enum tn_phase dp_flow_phase(const struct dp_request *r) { return r->owner ? ending_phase(r->owner) : TN_PHASE_NOTIFY; }
+
 /* One of several requests of an owner ends; the others go on, so its memory stays busy until the owner ends. */
 static void leave_owner(struct dp_worker *w, struct dp_request *r, enum tn_outcome outcome, tn_status status,
 			uint8_t reason)
@@ -244,7 +253,7 @@ static void leave_owner(struct dp_worker *w, struct dp_request *r, enum tn_outco
 	struct dp_owner *o = r->owner;
 	struct dp_terminal t = {
 		.status = status, .outcome = (uint8_t)outcome, .phase = ending_phase(o), .reason = reason,
-		.transport = o->last_transport, .attempts = o->attempt_cnt, .failovers = o->failover_cnt, .busy = true,
+		.transport = transport_of(o), .attempts = o->attempt_cnt, .failovers = o->failover_cnt, .busy = true,
 		.child_kept = o->child_kept,
 	};
 	o->request_cnt--;
@@ -273,6 +282,7 @@ void dp_flow_end_request(struct dp_worker *w, struct dp_request *r, enum tn_outc
 				  timeout ? TN_ADMISSION_END_DEADLINE_DROP : TN_ADMISSION_END_CANCEL);
 		break;
 	case DP_OWNER_WAITING:
+		o->last_transport = transport_of(o); /* it ends */
 		dp_owner_unwait(w, o);
 		break;
 	default:
@@ -340,7 +350,7 @@ void dp_flow_report_stuck(struct dp_worker *w)
 			if (r->stuck_reported || r->state == DP_REQUEST_ZOMBIE || r->sqe.opcode == SHR_OP_NOTIFY)
 				continue;
 			r->stuck_reported = true;
-			uint8_t phase = ending_phase(r->owner), kind = r->owner->last_transport;
+			uint8_t phase = ending_phase(r->owner), kind = transport_of(r->owner);
 			tn_counter_add(&w->stats.m, TN_C3(STUCK_REQUESTS_TOTAL, phase, kind, r->owner->op), 1);
 			dp_stats_request_stuck(&w->stats, r, phase, kind, w->now_ns);
 		}

@@ -304,9 +304,11 @@ static struct dp_decision decide(struct dp_worker *w, struct dp_owner *o, const 
 	};
 	struct dp_decision d = dp_classify(&f);
 	o->may_have_left |= o->op == TN_OP_WRITE && !res->nothing_left;
-	o->last_status = res->status;
-	o->last_phase = res->phase;
-	o->last_reason = res->reason;
+	if (!f.cooling) { /* that tells nothing of an attempt */
+		o->last_status = res->status;
+		o->last_phase = res->phase;
+		o->last_reason = res->reason;
+	}
 	if (w->stopping && d.action != DP_ACTION_END)
 		d = (struct dp_decision){ DP_ACTION_END, TN_CANCELED, TN_PHASE_SHUTDOWN, TN_REASON_CANCELED, false };
 	return d;

@@ -26,7 +26,8 @@
 struct dp_quiesce {
 	struct tn_list link;
 	struct dp_cmd cmd;
-	uint32_t refs;             /* REMOTE_SET: attempts and notices that still use the replaced object (cmd.ptr) */
+	uint32_t refs;             /* REMOTE_SET: attempts and notices that still use the replaced object (cmd.ptr); INSPECT: how
+	                            * far the pool was searched */
 	bool done;                 /* complete; only the acknowledgement is due */
 };
 
@@ -119,6 +120,8 @@ void dp_flow_end_request(struct dp_worker *w, struct dp_request *r, enum tn_outc
 void dp_flow_cancel_qp(struct dp_worker *w, struct dp_qp *qp, tn_handle memory, tn_handle remote);
 /* Ask the requests that are pending too long to be reported. */
 void dp_flow_report_stuck(struct dp_worker *w);
+/* Where a live request is now. */
+enum tn_phase dp_flow_phase(const struct dp_request *r);
 
 /* ---- owner.c: attempts of an owner, what follows a failed one, its end ---- */
 /* Try to hand a dispatchable owner to a transport. OK: accepted. AGAIN: no room, nothing happened. Else failed, with

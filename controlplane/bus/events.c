@@ -33,6 +33,15 @@ static json_t *record_json(const struct cp_recent_item *i, struct tn_text *line)
 	return j;
 }
 
+json_t *cp_bus_event_json(const struct cp_recent_item *i)
+{
+	struct tn_text line;
+	tn_text_init(&line, LINE_BYTES);
+	json_t *j = record_json(i, &line);
+	tn_text_free(&line);
+	return j;
+}
+
 static void reply_page(struct cp_node *node, const struct cp_request *rq, const struct cp_recent_set *set, json_t *b)
 {
 	struct tn_text line;

@@ -13,6 +13,7 @@ const struct cp_method cp_bus_methods[] = {
 	{ "explain", cp_bus_explain },
 	{ "events", cp_bus_events },
 	{ "trace", cp_bus_trace },
+	{ "request", cp_bus_request },
 	{ "config_reload", cp_bus_config_reload },
 	{ "pause", cp_bus_pause },
 	{ "resume", cp_bus_resume },

@@ -21,13 +21,13 @@ static bool is(const json_t *j, const char *key, const char *value)
 
 static bool yes(const json_t *j, const char *key) { return json_is_true(json_object_get(j, key)); }
 
-/* The transport that would be used; NULL when none would. */
-static const json_t *used(const json_t *dp)
+/* The first transport of this verdict; NULL: none. */
+static const json_t *judged(const json_t *dp, const char *verdict)
 {
 	size_t i;
 	json_t *t;
 	json_array_foreach(json_object_get(dp, "transports"), i, t)
-		if (is(t, "verdict", "use"))
+		if (is(t, "verdict", verdict))
 			return t;
 	return NULL;
 }
@@ -47,7 +47,7 @@ static const char *segment_obstacle(const json_t *a, char *out, size_t cap)
 
 static void print_conclusion(const json_t *a)
 {
-	const json_t *dp = json_object_get(a, "data_plane"), *t = used(dp), *peer = json_object_get(a, "peer");
+	const json_t *dp = json_object_get(a, "data_plane"), *t = judged(dp, "use"), *wait = judged(dp, "wait"), *peer = json_object_get(a, "peer");
 	char stop[400], gone[400];
 	bool ready = t != NULL && is(t, "why", "ready");
 	tctl_peer_obstacle(peer, stop, sizeof stop); /* what stops one that has no lanes yet */
@@ -57,6 +57,8 @@ static void print_conclusion(const json_t *a)
 	fputs(tctl_style(stdout, style), stdout);
 	if (!json_is_object(dp))
 		printf("no data plane: nothing moves (%s)", tctl_text(a, "data_plane_error"));
+	else if (t == NULL && wait != NULL)
+		printf("requests wait for %s: %s", tctl_text(wait, "transport"), tctl_text(wait, "detail"));
 	else if (t == NULL)
 		printf("no transport would carry it");
 	else if (ready)

@@ -31,6 +31,8 @@ const struct tctl_verb tctl_verbs[] = {
      "[--follow] [--count N] [--since TIME] [--spans] [--event NAME] [--transport KIND] [--operation OP] [--phase PHASE] "
      "[--reason REASON] [--status STATUS] [--request N] [--trace ID]",
      "what failed, was slow or hung lately, and live", tctl_cmd_events},
+    {"request", "show", "REQUEST", "how one request stands now, what it waits for, and why not another transport",
+     tctl_cmd_request_show},
     {"trace", NULL, "{REQUEST | TRACE}", "one request or trace: its attempts and events in the order of time", tctl_cmd_trace},
     {"doctor", NULL, "[--quiet]", "what is wrong with this host and how to fix it; needs no daemon", tctl_cmd_doctor},
     {"postmortem", NULL, "[--events N] [--spans] [GENERATION]", "what a dead data plane left behind; needs no daemon",

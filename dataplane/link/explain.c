@@ -49,7 +49,7 @@ static bool in_order(const struct inquiry *q, unsigned kind)
 	return false;
 }
 
-struct verdict { const char *why; char detail[DETAIL_MAX]; bool serves; };
+struct verdict { const char *why; char detail[DETAIL_MAX]; bool serves, waits; };
 
 static bool refuse(struct verdict *v, const char *why, const char *detail)
 {
@@ -80,8 +80,9 @@ static bool rails_closed(const struct inquiry *q, unsigned kind, tn_status why, 
 	if (cooling == 0 || cooling < q->ctl->crew.cnt)
 		return false;
 	v->serves = reject(v, DP_REJECT_COOLING);
-	int n = snprintf(v->detail, sizeof v->detail, "it failed too often (%s), and is tried again ",
-			 why != TN_OK ? tn_status_meaning(why) : "attempts on it");
+	v->waits = true;
+	int n = snprintf(v->detail, sizeof v->detail, "it failed too often%s%s%s, and is tried again ", why != TN_OK ? " (" : "",
+			 why != TN_OK ? tn_status_meaning(why) : "", why != TN_OK ? ")" : "");
 	if (n > 0 && (size_t)n < sizeof v->detail && next_ns > now_ns)
 		(void)snprintf(v->detail + n, sizeof v->detail - (size_t)n, "in %llu ms",
 			       (unsigned long long)((next_ns - now_ns) / TN_NS_PER_MS + 1));
@@ -220,7 +221,7 @@ static json_t *transport_json(struct inquiry *q, unsigned kind)
 
 	judge(q, kind, &v);
 	(void)tn_json_put_str(j, "transport", tn_transport_name(kind));
-	(void)tn_json_put_str(j, "verdict", !v.serves ? "no" : q->chosen ? "standby" : "use");
+	(void)tn_json_put_str(j, "verdict", v.waits ? "wait" : !v.serves ? "no" : q->chosen ? "standby" : "use");
 	(void)tn_json_put_str(j, "why", v.why);
 	(void)tn_json_put_str(j, "detail", v.detail);
 	q->chosen |= v.serves;

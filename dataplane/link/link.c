@@ -277,6 +277,7 @@ tn_status dp_link_new(struct dp_control *ctl, const char *runtime_dir, struct dp
 	l->monitor_fd = (struct dp_source){ .ready = monitor_ready, .fd = -1 };
 	dp_handles_init(&l->calls, CALLS_MAX);
 	tn_list_init(&l->waiting);
+	tn_list_init(&l->asked);
 	dp_link_attach_init(l);
 	s = link_open_sockets(l, endpoint);
 	if (s != TN_OK) {
@@ -294,6 +295,7 @@ void dp_link_free(struct dp_link *l)
 	tn_list_foreach(node, &l->waiting)
 		dp_call_cancel(tn_list_entry(node, struct dp_call, link));
 	dp_link_attach_fini(l);
+	dp_link_inspect_fini(l);
 	dp_loop_del(&l->ctl->loop, &l->dealer_fd);
 	dp_loop_del(&l->ctl->loop, &l->monitor_fd);
 	if (l->dealer != NULL)

@@ -20,6 +20,7 @@
 
 struct question {
 	struct dp_control *ctl;
+	uint64_t id;               /* correlation */
 	struct tn_json_in in;      /* the body */
 	json_t *answer;            /* NULL = none; owned */
 	char detail[TN_ERR_TEXT];
@@ -353,6 +354,15 @@ static tn_status on_explain(struct question *q)
 	return dp_link_explain(q->ctl, &q->in, &q->answer);
 }
 
+static tn_status on_request(struct question *q)
+{
+	uint64_t id = 0;
+
+	if (tn_json_u64(&q->in, "request_id", 1, UINT64_MAX, &id) != TN_OK)
+		return q->in.status;
+	return dp_link_inspect(q->ctl->link, q->id, id);
+}
+
 /* ---- life ---- */
 
 /* One value of the body as --set has it; NULL when it is no scalar or memory is short. */
@@ -446,6 +456,7 @@ static tn_status on_drain(struct question *q)
 	return pair_answer(q, TN_OK, changed);
 }
 
+/* PENDING: the answer follows. */
 static const struct method { const char *type; tn_status (*fn)(struct question *q); } methods[] = {
 	{ "install_ticket", on_install_ticket },
 	{ "segment_changed", on_segment_changed },
@@ -457,6 +468,7 @@ static const struct method { const char *type; tn_status (*fn)(struct question *
 	{ "peer_states", on_peer_states },
 	{ "peer_load", on_peer_load },
 	{ "explain", on_explain },
+	{ "request", on_request },
 	{ "tune", on_tune },
 	{ "reload", on_reload },
 	{ "pause", on_pause },
@@ -475,19 +487,27 @@ static tn_status answer(struct question *q, const char *type)
 
 void dp_link_request(struct dp_link *l, const struct tn_message *m)
 {
-	struct question q = { .ctl = l->ctl };
-	struct tn_message reply = { .reply = true, .id = m->id, .session = l->ctl->cfg.env->session };
+	struct question q = { .ctl = l->ctl, .id = m->id };
 
 	tn_json_in_init(&q.in, m->body);
-	reply.status = answer(&q, m->type);
-	memcpy(reply.type, m->type, sizeof reply.type);
-	if (reply.status == TN_OK) {
-		reply.body = q.answer;
-	} else {
-		const char *why = q.detail[0] != '\0' ? q.detail : q.in.err[0] != '\0' ? q.in.err : tn_status_meaning(reply.status);
-		(void)snprintf(reply.detail, sizeof reply.detail, "%s", why);
+	tn_status status = answer(&q, m->type);
+	if (status == TN_PENDING)
+		return;
+	if (status != TN_OK) {
 		json_decref(q.answer);
+		q.answer = NULL;
 	}
+	dp_link_answer(l, m->type, m->id, status, q.answer,
+	               q.detail[0] != '\0' ? q.detail : q.in.err[0] != '\0' ? q.in.err : tn_status_meaning(status));
+}
+
+void dp_link_answer(struct dp_link *l, const char *type, uint64_t id, tn_status status, json_t *body, const char *detail)
+{
+	struct tn_message reply = { .reply = true, .id = id, .session = l->ctl->cfg.env->session, .status = status, .body = body };
+
+	(void)snprintf(reply.type, sizeof reply.type, "%s", type);
+	if (status != TN_OK)
+		(void)snprintf(reply.detail, sizeof reply.detail, "%s", detail);
 	tn_status s = dp_link_send(l, &reply);
 	if (s == TN_TOO_BIG) { /* the asker is told so at once, and does not wait for its timeout */
 		reply.status = s;
@@ -497,6 +517,6 @@ void dp_link_request(struct dp_link *l, const struct tn_message *m)
 		s = dp_link_send(l, &reply);
 	}
 	if (s != TN_OK)
-		tn_log_warn("link", "an answer to %s could not be sent: %s", m->type, tn_status_meaning(s));
+		tn_log_warn("link", "an answer to %s could not be sent: %s", type, tn_status_meaning(s));
 	tn_message_clear(&reply);
 }

@@ -28,6 +28,8 @@ struct dp_link {
 	tn_handle *snapshot;
 	uint32_t snapshot_cnt, snapshot_at;
 	uint64_t snapshot_sequence;
+	struct tn_list asked;              /* what workers are looking up (request.c) */
+	uint32_t asked_cnt;
 	uint64_t received_cnt, refused_cnt;
 	char text[TN_MESSAGE_MAX];         /* one message on its way out; wiped when it is sent */
 };
@@ -50,6 +52,13 @@ void dp_link_attach_fini(struct dp_link *l);
 
 /* methods.c: a request of the control plane; answers it. */
 void dp_link_request(struct dp_link *l, const struct tn_message *m);
+
+/* The answer to a request of this type and correlation. `body` is stolen; NULL unless status is OK. */
+void dp_link_answer(struct dp_link *l, const char *type, uint64_t id, tn_status status, json_t *body, const char *detail);
+
+/* request.c: "request". PENDING: its worker is asked, the answer to `id` follows by itself. NOT_FOUND, LIMIT, NO_MEMORY. */
+tn_status dp_link_inspect(struct dp_link *l, uint64_t id, uint64_t request_id);
+void dp_link_inspect_fini(struct dp_link *l); /* the workers have ended */
 
 /* explain.c: "explain". Fills *answer_out (new reference). */
 tn_status dp_link_explain(struct dp_control *ctl, struct tn_json_in *in, json_t **answer_out);

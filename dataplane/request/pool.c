@@ -185,12 +185,29 @@ uint64_t dp_request_serial(const struct dp_pools *p, const struct dp_request *r)
 	return (r->request_id & UINT32_MAX) << 24 | index;
 }
 
+static struct dp_request *request_at(const struct dp_pools *p, uint64_t place)
+{
+	return (struct dp_request *)(void *)(p->requests.base + place * p->requests.bytes);
+}
+
+struct dp_request *dp_request_find(const struct dp_pools *p, uint64_t request_id, uint32_t *place, uint32_t most)
+{
+	uint32_t end = *place + TN_MIN(most, p->requests.used - TN_MIN(*place, p->requests.used));
+	for (uint32_t i = *place; i < end; i++) {
+		struct dp_request *r = request_at(p, i);
+		if (r->request_id == request_id && r->state != DP_REQUEST_FREE)
+			return r;
+	}
+	*place = end >= p->requests.used ? UINT32_MAX : end;
+	return NULL;
+}
+
 struct dp_request *dp_request_by_serial(const struct dp_pools *p, uint64_t serial)
 {
 	uint64_t index = serial & 0xffffffu;
 	if (index >= p->requests.used)
 		return NULL;
-	struct dp_request *r = (struct dp_request *)(void *)(p->requests.base + index * p->requests.bytes);
+	struct dp_request *r = request_at(p, index);
 	bool same = (r->request_id & UINT32_MAX) == (serial >> 24 & UINT32_MAX);
 	return same && r->state != DP_REQUEST_FREE ? r : NULL;
 }

@@ -49,6 +49,10 @@ TN_INLINE uint64_t dp_request_id_next(struct dp_pools *p) { return ++p->request_
 uint64_t dp_request_serial(const struct dp_pools *p, const struct dp_request *r);
 struct dp_request *dp_request_by_serial(const struct dp_pools *p, uint64_t serial);
 
+/* The living request of this id among the next `most` places of the pool, from *place on, which moves. NULL: not among
+ * them; *place is then UINT32_MAX when it was the end. */
+struct dp_request *dp_request_find(const struct dp_pools *p, uint64_t request_id, uint32_t *place, uint32_t most);
+
 TN_INLINE uint32_t dp_client_index(uint32_t client_id) { return client_id % DP_CLIENTS_MAX; }
 
 TN_INLINE uint32_t dp_pool_room(const struct dp_slab *s) { return s->cap - s->live; }

@@ -9,6 +9,7 @@
 static const char *const request_names[] = { DP_REQUEST_STATES(X) };
 static const char *const owner_names[] = { DP_OWNER_STATES(X) };
 static const char *const attempt_names[] = { DP_ATTEMPT_STATES(X) };
+static const char *const wait_names[] = { DP_WAITS(X) };
 #undef X
 
 #define X(f, t, when) { DP_REQUEST_##f, DP_REQUEST_##t, when },
@@ -70,6 +71,7 @@ void dp_attempt_move(struct dp_states *s, struct dp_attempt *a, enum dp_attempt_
 const char *dp_request_state_name(unsigned state) { return NAME(request_names, state); }
 const char *dp_owner_state_name(unsigned state) { return NAME(owner_names, state); }
 const char *dp_attempt_state_name(unsigned state) { return NAME(attempt_names, state); }
+const char *dp_wait_name(unsigned wait) { return NAME(wait_names, wait); }
 
 #define MACHINE(label, text, names, rows) \
 	{ label, text, names, TN_ARRAY_LEN(names), rows, TN_ARRAY_LEN(rows) }

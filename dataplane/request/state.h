@@ -48,6 +48,7 @@ void dp_attempt_move(struct dp_states *s, struct dp_attempt *a, enum dp_attempt_
 const char *dp_request_state_name(unsigned state);
 const char *dp_owner_state_name(unsigned state);
 const char *dp_attempt_state_name(unsigned state);
+const char *dp_wait_name(unsigned wait);
 
 /* The tables as data, for the generated page and for tests. */
 struct dp_move_row { uint8_t from, to; const char *when; };

@@ -24,6 +24,9 @@
 enum dp_reject { DP_REJECT_LIST(X) DP_REJECT_CNT };
 #undef X
 
+/* A request may wait for it to pass. */
+TN_INLINE bool dp_reject_is_wait(unsigned r) { return r == DP_REJECT_COOLING || r == DP_REJECT_PROBATION; }
+
 const char *dp_reject_name(unsigned r);    /* "invalid" beyond the list */
 const char *dp_reject_meaning(unsigned r); /* "" beyond the list */
 

@@ -18,12 +18,18 @@ void dp_selector_tune(struct dp_selector *s, const struct tn_config *cfg)
 	dp_rails_tune(&s->rails, cfg);
 }
 
-void dp_select_candidates(struct dp_selector *s, struct dp_owner *o, const struct shr_sqe_shm *sqe, bool local)
+static struct dp_policy_answer order_of(const struct dp_selector *s, const struct dp_owner *o, const struct shr_sqe_shm *sqe,
+					bool local)
 {
 	struct dp_policy_query q = {
 		.local = local, .priority = o->priority, .intent = sqe->intent, .policy = o->policy, .bytes = o->bytes,
 	};
-	struct dp_policy_answer order = dp_policy_order(s->config, &q);
+	return dp_policy_order(s->config, &q);
+}
+
+void dp_select_candidates(struct dp_selector *s, struct dp_owner *o, const struct shr_sqe_shm *sqe, bool local)
+{
+	struct dp_policy_answer order = order_of(s, o, sqe, local);
 	bool hinted = o->hint != TN_TRANSPORT_UNSPEC;
 	o->candidate = o->candidate_cnt = 0;
 	if (order.miss)
@@ -79,7 +85,7 @@ static unsigned walk(struct dp_selector *s, struct dp_owner *o, const struct dp_
 		o->rejected[o->candidates[i]] = (uint8_t)why;
 		if (why == DP_REJECT_NONE)
 			break;
-		rails |= why == DP_REJECT_COOLING || why == DP_REJECT_PROBATION;
+		rails |= dp_reject_is_wait(why);
 		count_event(s, hinted ? TN_SELECTION_HINT_UNAVAILABLE : TN_SELECTION_CANDIDATE_UNAVAILABLE);
 	}
 	o->retry_ns = rails ? again_ns : 0;
@@ -94,4 +100,17 @@ struct dp_transport *dp_select(struct dp_selector *s, struct dp_owner *o, const 
 	count_event(s, !found ? TN_SELECTION_EXHAUSTED : i == 0 ? TN_SELECTION_SELECTED : TN_SELECTION_FALLBACK);
 	o->candidate = found ? (uint8_t)i : 0;
 	return found ? s->by_kind[o->candidates[i]] : NULL;
+}
+
+void dp_select_reasons(const struct dp_selector *s, const struct dp_owner *o, const struct shr_sqe_shm *sqe,
+		       uint8_t out[static TN_TRANSPORT_CNT])
+{
+	bool local = o->peer_index == UINT32_MAX;
+	struct dp_policy_answer order = order_of(s, o, sqe, local);
+	for (unsigned kind = 0; kind < TN_TRANSPORT_CNT; kind++) {
+		enum dp_reject why = dp_reject_by_rule(s->config, kind, local, &order, o->hint);
+		out[kind] = (uint8_t)(why == DP_REJECT_NONE && !s->by_kind[kind] ? DP_REJECT_DOWN : why);
+	}
+	for (unsigned i = 0; i < o->candidate_cnt; i++)
+		out[o->candidates[i]] = o->rejected[o->candidates[i]];
 }

@@ -40,6 +40,10 @@ TN_INLINE struct dp_transport *dp_select_usual(struct dp_selector *s, const stru
  * begins with the first one; o->retry_ns is when it is worth while because a rail may be open then (UINT64_MAX: when one
  * changes), 0: no rail is in the way. An owner that may not change its transport any more has only the one it had. */
 struct dp_transport *dp_select(struct dp_selector *s, struct dp_owner *o, const struct dp_remote *remote, uint64_t now_ns);
+/* For people: why each kind is not used by this owner, whose first request has this descriptor (enum dp_reject; NONE: it
+ * is, or could be). */
+void dp_select_reasons(const struct dp_selector *s, const struct dp_owner *o, const struct shr_sqe_shm *sqe,
+		       uint8_t out[static TN_TRANSPORT_CNT]);
 /* Could a candidate behind o->candidate serve now? */
 bool dp_select_more(const struct dp_selector *s, const struct dp_owner *o, const struct dp_remote *remote, uint64_t now_ns);
 

@@ -14,8 +14,7 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/* The application's trace id, or one drawn from the request id: the same each time, and free until it is needed. */
-static void trace_id(const struct dp_stats *s, const struct dp_request *r, uint64_t *hi, uint64_t *lo)
+void dp_stats_trace_id(const struct dp_stats *s, const struct dp_request *r, uint64_t *hi, uint64_t *lo)
 {
 	*hi = r->sqe.trace_hi;
 	*lo = r->sqe.trace_lo;
@@ -58,7 +57,7 @@ static struct shr_event_shm record(const struct dp_stats *s, unsigned kind, cons
 		.operation = r->sqe.opcode == SHR_OP_READ ? TN_OP_READ : TN_OP_WRITE,
 		.config_generation = s->config_generation,
 	};
-	trace_id(s, r, &e.trace_hi, &e.trace_lo);
+	dp_stats_trace_id(s, r, &e.trace_hi, &e.trace_lo);
 	return e;
 }
 

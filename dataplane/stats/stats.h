@@ -40,6 +40,9 @@ void dp_stats_tune(struct dp_stats *s, const struct tn_config *cfg);
 /* Follow the run-time recording switch; once per publish. */
 void dp_stats_follow_switch(struct dp_stats *s);
 
+/* The application's trace id, or one drawn from the request id: the same each time, and free until it is needed. */
+void dp_stats_trace_id(const struct dp_stats *s, const struct dp_request *r, uint64_t *hi, uint64_t *lo);
+
 /* How a request or attempt ended, for events and spans. */
 struct dp_ending {
 	tn_status status;

@@ -115,6 +115,57 @@ def one_log_line_per_event():
         assert twice == 0, f"{twice} of {len(spans())} spans are in the log twice"
 
 
+def request_shown():
+    """tentctl request show: a request that hangs, one that waits for its only way, and one that ended."""
+    extra = {"observability/stuck_request_threshold_us": 100_000, "observability/slow_request_threshold_us": 100_000,
+             "transports/tcp/connect_timeout_ms": 200, "rails/max_errors": 2, "rails/cool_min_ms": 5000, "retry/max_attempts": 64}
+
+    def show(request, *more):
+        r = w.a.tentctl(*more, "request", "show", str(request))
+        assert r.returncode == 0, r
+        return r.stdout
+
+    def live(request):
+        return json.loads(show(request, "-j"))
+
+    def hanging(want):
+        """One that hangs and is as wanted."""
+        def look():
+            lines = w.a.tentctl("-j", "events", "--event", "request.stuck").stdout.splitlines()
+            docs = (live(r) for r in reversed([json.loads(x)["request_id"] for x in lines if "request_id" in x][-32:]))
+            return next((d for d in docs if d["live"] and want(d)), None)
+        return wait_for("a request hangs", look, 30)
+
+    def transports(doc):
+        return {t["transport"]: (t["verdict"], t["why"]) for t in doc["transports"]}
+
+    with World(extra=extra) as w:
+        w.serve(w.b, "kv", 1 << 20)
+        load = w.load(w.a, "b/kv", "-b", "65536", "-d", "16", "-m", "60000")
+        with Cut(w.b.data_port, "drop"):
+            doc = hanging(lambda d: d["state"] == "running" and "attempt_id" in d)
+            assert doc["phase"] == "poll" and doc["peer"] == "b" and doc["attempts"] >= 1, doc
+            assert transports(doc) == {"rdma": ("no", "not_built"), "hp_tcp": ("no", "not_built"), "tcp": ("use", "active"),
+                                       "shm": ("no", "wrong_target")}, doc
+            assert doc["age_us"] >= 100_000 and 0 < doc["deadline_us"] < 60_000_000, doc
+            text = show(doc["request_id"])
+            assert " at host b\n" in text and "attempt    " in text and " over tcp for " in text, text
+        with Cut(w.b.data_port, "reject with tcp reset"):
+            doc = hanging(lambda d: d.get("waits_for") == "rail")
+            request = doc["request_id"]
+            assert doc["state"] == "queued" and doc["phase"] == "retry" and transports(doc)["tcp"] == ("wait", "cooling"), doc
+            assert doc["last_failure"]["status"] in ("path_down", "path_timeout", "peer_down"), doc
+            assert "waits for  a way to its target: all fail too often and cool down" in show(request)
+            explained = w.a.tentctl_json("explain", "b")["data_plane"]
+            assert {t["transport"]: t["why"] for t in explained["transports"]}["tcp"] == "cooling", explained
+        w.finish_move(load)
+        doc = wait_for("its end is remembered", lambda: (d := live(request)) and not d["live"] and d)
+        assert doc["end"]["status"] == "ok" and doc["end"]["request_id"] == request, doc
+        assert f"request {request} has ended: ok" in show(request)
+        r = w.a.tentctl("request", "show", "4096000")
+        assert r.returncode == 1 and "no such live request" in r.stderr, r
+
+
 def events_followed():
     """tentctl events --follow shows each failure once, over a restart of the control plane, and says what it could not see."""
     with World(extra={"observability/trace_sample_rate_ppm": 1_000_000}) as w:
@@ -152,5 +203,5 @@ def events_followed():
         assert failures.stop() == 0 and spans.stop() == 0
 
 
-run({"events_followed": events_followed, "withdrawn": withdrawn, "stopped": stopped, "who_is_away": who_is_away,
+run({"events_followed": events_followed, "request_shown": request_shown, "withdrawn": withdrawn, "stopped": stopped, "who_is_away": who_is_away,
      "one_log_line_per_event": one_log_line_per_event})

@@ -126,5 +126,44 @@ static void questions_without_sense(void)
 	end(n);
 }
 
-TN_TEST_MAIN("controlplane/events", { "pages", pages }, { "of a request", of_a_request },
+/* While it lives its data plane knows; then what is remembered of its end, of the latest data plane that gave the number. */
+static void one_request(void)
+{
+	static uint64_t id = 500;
+	struct net *n = begin();
+	struct tn_message m;
+	add(SHR_EVENT_REQUEST_FAILED, 1, 21, 77, 0xab);
+	add(SHR_EVENT_ATTEMPT_FAILED, 2, 22, 78, 0xac);
+	add(SHR_EVENT_REQUEST_SLOW, 2, 22, 78, 0xac);
+	json_t *b = ask(n, "request", json_pack("{s:i}", "request_id", 22), TN_OK); /* no data plane here */
+	CU_ASSERT_TRUE(json_is_false(json_object_get(b, "live")));
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(json_object_get(b, "end"), "event")), "tent.request.slow");
+	json_decref(b);
+	json_decref(ask(n, "request", json_pack("{s:i}", "request_id", 23), TN_DATAPLANE_DOWN));
+	net_attach(n, A, 0xa1, 1);
+	net_bus_say(n, A, "request", ++id, json_pack("{s:i}", "request_id", 23));
+	CU_ASSERT_TRUE_FATAL(net_link_take(n, A, &m));
+	CU_ASSERT_STRING_EQUAL(m.type, "request");
+	CU_ASSERT_EQUAL(num(m.body, "request_id"), 23);
+	net_link_say(n, A, "request", m.id, true, TN_OK, json_pack("{s:i,s:s}", "request_id", 23, "state", "running"));
+	tn_message_clear(&m);
+	m = net_bus_answer(n, A, id, TN_OK);
+	CU_ASSERT_TRUE(json_is_true(json_object_get(m.body, "live")));
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(m.body, "state")), "running");
+	tn_message_clear(&m);
+	for (unsigned k = 21; k <= 23; k++) {
+		net_bus_say(n, A, "request", ++id, json_pack("{s:i}", "request_id", k));
+		CU_ASSERT_TRUE_FATAL(net_link_take(n, A, &m));
+		net_link_say(n, A, "request", m.id, true, TN_NOT_FOUND, NULL);
+		tn_message_clear(&m);
+		m = net_bus_answer(n, A, id, k == 23 ? TN_NOT_FOUND : TN_OK);
+		if (k == 23)
+			CU_ASSERT_PTR_NOT_NULL(strstr(m.detail, "no such live request"));
+		tn_message_clear(&m);
+	}
+	json_decref(ask(n, "request", NULL, TN_INVALID));
+	end(n);
+}
+
+TN_TEST_MAIN("controlplane/events", { "one request", one_request }, { "pages", pages }, { "of a request", of_a_request },
 	{ "questions without sense", questions_without_sense })

@@ -83,7 +83,14 @@ static void test_cooling_rail_until_deadline(void)
 	}
 	rig_advance(&g, 3 * RIG_MS);
 	CU_ASSERT_TRUE_FATAL(rig_poll(&g, &c));
-	CU_ASSERT(c.status == TN_TIMEOUT && c.phase == TN_PHASE_RETRY && c.attempts == 1);
+	CU_ASSERT(c.status == TN_TIMEOUT && c.phase == TN_PHASE_RETRY && c.attempts == 1 && c.transport == TN_TRANSPORT_TCP);
+	s = script_sqe(SHR_OP_WRITE, 2, 0, 4096); /* that made no attempt: what it waited for is told */
+	s.deadline_ns = g.now + 20 * RIG_MS;
+	rig_submit(&g, s);
+	rig_advance(&g, RIG_MS);
+	rig_advance(&g, 20 * RIG_MS);
+	CU_ASSERT_TRUE_FATAL(rig_poll(&g, &c));
+	CU_ASSERT(c.status == TN_TIMEOUT && c.phase == TN_PHASE_RETRY && c.attempts == 0 && c.transport == TN_TRANSPORT_TCP);
 	CU_ASSERT(script_tcp.probes >= 3 && script_tcp.probes <= 6);
 	rig_close(&g);
 	free(r);

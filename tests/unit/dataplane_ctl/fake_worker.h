@@ -4,6 +4,7 @@
 #ifndef TN_TEST_FAKE_WORKER_H
 #define TN_TEST_FAKE_WORKER_H
 
+#include "dataplane/inspect.h"
 #include "dataplane/worker.h"
 
 #define FAKE_CMDS_MAX 4096
@@ -30,5 +31,7 @@ void fake_reset(void);
 /* What dp_worker_path_info() answers for every peer over tcp. */
 extern struct dp_path_info fake_path;
 extern enum dp_rail_state fake_rail;
+/* What DP_CMD_INSPECT is filled with. */
+extern struct dp_inspect fake_inspect;
 
 #endif

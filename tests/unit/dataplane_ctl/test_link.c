@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The link against a scripted control plane: attach, snapshot, changes, opens, refreshes, requests, and its death. */
+#include "dataplane/selection/reject.h"
 #include "tests/unit/dataplane_ctl/link_rig.h"
 
 static void attach_snapshot_changes(void)
@@ -496,7 +497,7 @@ static void explained(void)
 	free(detail);
 	fake_path = (struct dp_path_info){ .known = true, .lanes = 2, .control = true };
 	fake_rail = DP_RAIL_COOLING;
-	explain("{\"peer\":\"b\"}", "no", "cooling");
+	explain("{\"peer\":\"b\"}", "wait", "cooling");
 	path = json_array_get(json_object_get(in.body, "paths"), 1);
 	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(path, "rail")), "cooling");
 	CU_ASSERT_TRUE(json_integer_value(json_object_get(path, "rail_ms")) > 0);
@@ -513,7 +514,60 @@ static void explained(void)
 	close(sock);
 }
 
-TN_TEST_MAIN("link", { "attach, snapshot, changes", attach_snapshot_changes }, { "open at a peer", open_at_a_peer },
+static const char *word(const char *key) { return json_string_value(json_object_get(in.body, key)); }
+static json_int_t number(const char *key) { return json_integer_value(json_object_get(in.body, key)); }
+
+static void one_request(void)
+{
+	start();
+	control_plane_up();
+	attach();
+	fake_inspect = (struct dp_inspect){
+		.request_id = 65, .opcode = SHR_OP_WRITE, .state = DP_REQUEST_QUEUED, .phase = TN_PHASE_RETRY, .bytes = 4096,
+		.age_ns = 7000, .left_ns = 9000, .trace_hi = 1, .trace_lo = 0xab, .owner_id = 3, .owner_bytes = 8192,
+		.owner_requests = 2, .owner_state = DP_OWNER_WAITING, .wait = DP_WAIT_RAIL, .wait_ns = 5000000, .attempts = 2,
+		.failovers = 1, .transport = TN_TRANSPORT_TCP, .last_status = TN_PATH_DOWN, .last_phase = TN_PHASE_CONNECT,
+		.last_reason = TN_REASON_UNAVAILABLE, .peer_index = 0,
+		.rejected = { [TN_TRANSPORT_TCP] = DP_REJECT_COOLING, [TN_TRANSPORT_RDMA] = DP_REJECT_NOT_BUILT },
+	};
+	CU_ASSERT_EQUAL(ask("request", "{\"request_id\":65}"), TN_OK);
+	CU_ASSERT_EQUAL(fake_last(1, DP_CMD_INSPECT)->num, 65); /* its number says which worker */
+	CU_ASSERT_PTR_NULL(fake_last(0, DP_CMD_INSPECT));
+	CU_ASSERT_STRING_EQUAL(word("state"), "queued");
+	CU_ASSERT_STRING_EQUAL(word("phase"), "retry");
+	CU_ASSERT_STRING_EQUAL(word("operation"), "write");
+	CU_ASSERT_STRING_EQUAL(word("waits_for"), "rail");
+	CU_ASSERT_STRING_EQUAL(word("trace_id"), "000000000000000100000000000000ab");
+	CU_ASSERT(number("wait_ms") == 5 && number("age_us") == 7 && number("deadline_us") == 9 && number("attempts") == 2);
+	CU_ASSERT(number("failovers") == 1 && number("task_requests") == 2 && number("task_bytes") == 8192);
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(json_object_get(in.body, "last_failure"), "status")), "path_down");
+	CU_ASSERT_TRUE(judged("tcp", "wait", "cooling") && judged("rdma", "no", "not_built") && judged("shm", "standby", "none"));
+	CU_ASSERT_PTR_NULL(json_object_get(in.body, "attempt_id"));
+	fake_inspect.wait = DP_WAIT_NONE;
+	fake_inspect.attempt_id = 12;
+	fake_inspect.attempt_state = DP_ATTEMPT_ACTIVE;
+	fake_inspect.moved_bytes = 100;
+	CU_ASSERT_EQUAL(ask("request", "{\"request_id\":65}"), TN_OK);
+	CU_ASSERT(number("moved_bytes") == 100 && number("attempt_id") == 12 && json_object_get(in.body, "waits_for") == NULL);
+	CU_ASSERT_TRUE(judged("tcp", "use", "active"));
+	fake_inspect = (struct dp_inspect){ .request_id = 64, .opcode = SHR_OP_NOTIFY, .peer_index = UINT32_MAX };
+	CU_ASSERT_EQUAL(ask("request", "{\"request_id\":64}"), TN_OK);
+	CU_ASSERT_STRING_EQUAL(word("operation"), "notify");
+	fake_refuse(1, DP_CMD_INSPECT, TN_NOT_FOUND);
+	CU_ASSERT_EQUAL(ask("request", "{\"request_id\":65}"), TN_NOT_FOUND);
+	CU_ASSERT_EQUAL(ask("request", "{\"request_id\":127}"), TN_NOT_FOUND); /* there is no such worker */
+	CU_ASSERT_EQUAL(ask("request", "{}"), TN_INVALID);
+	fake_hold(true); /* a worker that never looks: nothing is lost at the end */
+	struct tn_message m = { .id = 1000, .type = "request", .body = json_pack("{s:i}", "request_id", 64) };
+	say(&m);
+	tn_message_clear(&m);
+	CU_ASSERT_TRUE(turn_until(&b, b.ctl.link->asked_cnt == 1));
+	control_plane_down();
+	bench_stop(&b);
+	fake_hold(false);
+}
+
+TN_TEST_MAIN("link", { "one request", one_request }, { "attach, snapshot, changes", attach_snapshot_changes }, { "open at a peer", open_at_a_peer },
              { "stale handles are refreshed once", stale_handles_are_refreshed_once },
              { "bad answers are refused", bad_answers_are_refused },
              { "death of the control plane", death_of_the_control_plane },

@@ -341,6 +341,46 @@ static void traced(void)
 	CU_ASSERT_EQUAL(run("trace", "000000000000000000000000000000AB", NULL), 2);
 }
 
+static void one_request(void)
+{
+	set(TN_OK, NULL,
+	    "{\"live\":true,\"request_id\":11,\"operation\":\"write\",\"bytes\":4096,\"peer\":\"b\",\"state\":\"queued\","
+	    "\"phase\":\"retry\",\"waits_for\":\"rail\",\"wait_ms\":120,\"age_us\":1500000,\"deadline_us\":28500000,\"attempts\":2,"
+	    "\"failovers\":1,\"last_failure\":{\"status\":\"path_down\",\"phase\":\"connect\",\"reason\":\"unavailable\"},"
+	    "\"task_id\":8,\"task_requests\":3,\"task_bytes\":12288,\"batch_id\":3,\"priority\":\"high\",\"trace_id\":\"ab\","
+	    "\"transports\":[{\"transport\":\"tcp\",\"verdict\":\"no\",\"why\":\"cooling\",\"detail\":\"it failed\"}]}");
+	CU_ASSERT_EQUAL(run("request", "show", "11", NULL), 0);
+	CU_ASSERT_STRING_EQUAL(ran.out,
+		"request 11: write of 4.00KiB at host b\n"
+		"state      queued, phase retry\n"
+		"waits for  a way to its target: all fail too often and cool down, 120ms more\n"
+		"age        1.50s, 28.5s to its deadline\n"
+		"attempts   2, failovers 1; the last failure: path_down, connect/unavailable\n"
+		"merged     3 requests, 12.0KiB in all\n"
+		"known as   task 8, batch 3, priority high, trace ab\n"
+		"\nTRANSPORT  VERDICT  WHY      DETAIL\n"
+		"tcp        no       cooling  it failed\n");
+	set(TN_OK, NULL,
+	    "{\"live\":true,\"request_id\":11,\"operation\":\"read\",\"bytes\":4096,\"state\":\"running\",\"phase\":\"poll\","
+	    "\"task_id\":8,\"task_bytes\":4096,\"attempt_id\":5,\"attempt_us\":2000,\"moved_bytes\":1024,\"transport\":\"shm\"}");
+	CU_ASSERT_EQUAL(run("request", "show", "11", NULL), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "read of 4.00KiB at this host"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "attempt    5 over shm for 2.00ms, 1.00KiB of 4.00KiB moved"));
+	set(TN_OK, NULL, "{\"live\":false,\"request_id\":11,\"end\":" FAILED "}");
+	CU_ASSERT_EQUAL(run("request", "show", "11", NULL), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "request 11 has ended: timeout\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "tentctl trace 11 says more"));
+	CU_ASSERT_EQUAL(run("-j", "request", "show", "11", NULL), 0);
+	set(TN_NOT_FOUND, "no such live request", NULL);
+	CU_ASSERT_EQUAL(run("request", "show", "12", NULL), 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.err, "no such live request"));
+	set(TN_OK, NULL, "{\"live\":7,\"end\":[]}");
+	CU_ASSERT_EQUAL(run("request", "show", "11", NULL), 0);
+	CU_ASSERT_EQUAL(run("request", "show", NULL), 2);
+	CU_ASSERT_EQUAL(run("request", "show", "0", NULL), 2);
+	CU_ASSERT_EQUAL(run("request", "show", "eleven", NULL), 2);
+}
+
 static void peers(void)
 {
 	set(TN_OK, NULL,
@@ -382,4 +422,5 @@ TN_TEST_MAIN("tentctl bus",
 	{ "explain: the conclusion, then the parts", explained },
 	{ "events: filters, what is missing", events },
 	{ "trace: a request, a trace, nothing", traced },
+	{ "one request: live, ended, unknown", one_request },
 	{ "peers and versions", peers })
