@@ -128,13 +128,22 @@ def bad_memory_and_requests(w, seen):
     seen.until("tent_submit_rejections_total")
 
 
+def segments_sent_again():
+    """By any socket of this network namespace."""
+    with open("/proc/net/snmp", encoding="ascii") as f:
+        names, values = [line.split() for line in f if line.startswith("Tcp:")]
+    return int(values[names.index("RetransSegs")])
+
+
 def bad_network(w, seen):
     """Lanes fall silent under a load whose requests have short deadlines, are found stuck before, and end late."""
     load = w.load(w.a, "b/kv", "-b", "65536", "-d", "16", "-q", "800", "-m", "400")
+    before = segments_sent_again()
     with Cut(w.b.data_port, "drop"):
         seen.until("tent_stuck_requests_total", "tent_late_completions_total")
+        wait_for("the kernel sends again", lambda: segments_sent_again() > before + 2)
+    seen.until("tent_tcp_retransmissions_total", "tent_tcp_srtt_us", "tent_tcp_cwnd_segments")  # while operations complete
     unharmed(w, load)
-    seen.until("tent_tcp_retransmissions_total", "tent_tcp_srtt_us", "tent_tcp_cwnd_segments")
 
 
 def no_way(w, seen):
