@@ -90,17 +90,16 @@ bool tn_cfg_is_section(const char *path)
 const struct tn_cfg_section *tn_cfg_section_of(enum tn_config_key key)
 {
 	const char *path = tn_cfg_rows[key].path;
-	const struct tn_cfg_section *top = NULL;
+	const struct tn_cfg_section *best = NULL;
 
 	for (size_t i = 0; i < tn_cfg_section_cnt; i++) {
 		const struct tn_cfg_section *s = &tn_cfg_sections[i];
+		bool holds = s->path[0] == '\0' || strcmp(s->path, path) == 0 || is_below(path, s->path);
 
-		if (strcmp(s->path, path) == 0 || is_below(path, s->path))
-			return s;
-		if (s->path[0] == '\0')
-			top = s;
+		if (holds && (best == NULL || strlen(s->path) > strlen(best->path)))
+			best = s; /* the innermost one */
 	}
-	return top;
+	return best;
 }
 
 void tn_cfg_env_name(enum tn_config_key key, char *out, size_t out_bytes)

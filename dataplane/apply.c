@@ -207,6 +207,61 @@ static tn_status datagram(struct dp_worker *w, const struct dp_cmd *cmd)
 	return s;
 }
 
+/* ---- a transport off or on ---- */
+
+static bool runs_on(const struct dp_worker *w, unsigned kind)
+{
+	const uint32_t *inflight = w->stats.tally.attempts_inflight[kind];
+	return inflight[TN_OP_READ] + inflight[TN_OP_WRITE] > 0;
+}
+
+static tn_status transport_switch(struct dp_worker *w, struct dp_quiesce *q)
+{
+	unsigned kind = (unsigned)q->cmd.num;
+	if (kind >= TN_TRANSPORT_CNT || !w->selector.by_kind[kind])
+		return TN_UNSUPPORTED;
+	w->selector.off &= ~(UINT32_C(1) << kind);
+	w->selector.off |= (uint32_t)(q->cmd.num2 == 0) << kind;
+	q->until_ns = w->now_ns + q->cmd.len * TN_NS_PER_MS;
+	dp_owner_select_anew(w);
+	tn_list_foreach(node, &w->waiting) {
+		struct dp_owner *o = tn_list_entry(node, struct dp_owner, link);
+		if (o->wait == DP_WAIT_RAIL)
+			dp_owner_wake(w, o);
+	}
+	return TN_OK;
+}
+
+/* A cancel may end other requests on its way (a lane closes), so victims are remembered by number, not by pointer. */
+static void take_away(struct dp_worker *w, const struct dp_qp *qp, unsigned kind)
+{
+	uint64_t serials[64];
+	uint32_t cnt = 0;
+	tn_list_foreach(node, &qp->requests) {
+		const struct dp_request *r = tn_list_entry(node, struct dp_request, qp_link);
+		const struct dp_attempt *a = r->owner ? r->owner->attempt : NULL;
+		if (a && a->kind == kind && a->state == DP_ATTEMPT_ACTIVE && cnt < TN_ARRAY_LEN(serials))
+			serials[cnt++] = dp_request_serial(&w->pools, r);
+	}
+	for (uint32_t i = 0; i < cnt; i++) {
+		const struct dp_request *r = dp_request_by_serial(&w->pools, serials[i]);
+		struct dp_owner *o = r ? r->owner : NULL; /* of a merged one, its first request did it */
+		if (o && o->attempt && o->attempt->kind == kind && o->attempt->state == DP_ATTEMPT_ACTIVE)
+			dp_owner_move_away(w, o);
+	}
+}
+
+static bool switched(struct dp_worker *w, const struct dp_quiesce *q)
+{
+	unsigned kind = (unsigned)q->cmd.num;
+	if (q->cmd.num2 != 0 || !runs_on(w, kind) || !(w->selector.off >> kind & 1))
+		return true;
+	if (w->now_ns >= q->until_ns)
+		tn_list_foreach(node, &w->qps)
+			take_away(w, tn_list_entry(node, struct dp_qp, link), kind);
+	return !runs_on(w, kind);
+}
+
 /* True when nothing that peers asked for is under way any more, or was given time enough. */
 static bool served_out(struct dp_worker *w)
 {
@@ -254,6 +309,7 @@ static tn_status begin(struct dp_worker *w, struct dp_quiesce *q)
 		w->mode = (uint8_t)c->num;
 		w->ingress.draining = w->stopping || c->num == DP_MODE_DRAIN;
 		return TN_OK;
+	case DP_CMD_TRANSPORT: return transport_switch(w, q);
 	case DP_CMD_INSPECT: return TN_OK; /* searched until found */
 	case DP_CMD_STOP: stop(w); return TN_OK;
 	}
@@ -381,6 +437,7 @@ static bool complete(struct dp_worker *w, struct dp_quiesce *q)
 	case DP_CMD_REMOTE_SET: return q->refs == 0;
 	case DP_CMD_FENCE: return fenced(w, c);
 	case DP_CMD_MODE: return c->num != DP_MODE_DRAIN || all_quiet(w);
+	case DP_CMD_TRANSPORT: return switched(w, q);
 	case DP_CMD_INSPECT: return inspected(w, q);
 	case DP_CMD_STOP: return all_quiet(w) && served_out(w);
 	default: return true;

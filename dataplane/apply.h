@@ -39,6 +39,8 @@ enum dp_cmd_kind {
 	DP_CMD_TUNE,         /* ptr: const struct tn_config, borrowed until the next one is acknowledged; num: its
 	                        generation. The worker re-reads the hot values; ack = the one before is unused */
 	DP_CMD_MODE,         /* num: enum dp_mode; ack of DRAIN = nothing of applications is left */
+	DP_CMD_TRANSPORT,    /* num: enum tn_transport, num2: 1 on, 0 off, len: grace in ms. Off: nothing of this host's requests is
+	                        given to it, what runs on it may end within the grace and is then taken away; ack = none runs */
 	DP_CMD_INSPECT,      /* num: id of a request, ptr: struct dp_inspect, the worker's until the ack; ack = filled, or NOT_FOUND */
 	DP_CMD_STOP          /* drain: refuse new work, cancel the rest, let operations of peers that are under way end (a second
 	                        at most), ack, leave the loop */

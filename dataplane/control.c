@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "dataplane/segment/local.h"
 #include "dataplane/segment/remote.h"
+#include "dataplane/transport/registry.h"
 
 #define PER_CLIENT_CAP (1u << 26) /* handles of one kind: bounded by the limits of the clients */
 
@@ -185,6 +186,33 @@ tn_status dp_control_pause(struct dp_control *ctl, bool on, bool *changed_out)
 	tn_log_info("pair", on ? "paused: requests wait" : "resumed");
 	enter(ctl, on ? DP_PAIR_PAUSED : DP_PAIR_RUNNING);
 	set_mode(ctl, on ? DP_MODE_PAUSE : DP_MODE_RUN, &ctl->mode_flight);
+	return TN_OK;
+}
+
+static bool is_required(const struct dp_control *ctl, enum tn_transport kind)
+{
+	for (unsigned i = 0; i < tn_config_list_cnt(ctl->config, TN_CFG_OBS_REQUIRED_TRANSPORTS); i++)
+		if (strcmp(tn_config_list_str(ctl->config, TN_CFG_OBS_REQUIRED_TRANSPORTS, i), tn_transport_name(kind)) == 0)
+			return true;
+	return false;
+}
+
+tn_status dp_control_transport(struct dp_control *ctl, enum tn_transport kind, bool on, bool force, bool *changed_out)
+{
+	uint32_t bit = UINT32_C(1) << kind;
+
+	if ((dp_registry_mask(ctl->config) & bit) == 0)
+		return TN_UNSUPPORTED;
+	if (!on && !force && is_required(ctl, kind))
+		return TN_BUSY;
+	*changed_out = ((ctl->transports_off & bit) == 0) != on;
+	if (!*changed_out)
+		return TN_OK;
+	tn_log_info("transport", "%s is switched %s", tn_transport_name(kind), on ? "on" : "off");
+	ctl->transports_off ^= bit;
+	dp_crew_broadcast(&ctl->crew, (struct dp_cmd){ .kind = DP_CMD_TRANSPORT, .fd = -1, .num = kind, .num2 = on,
+	                                               .len = (uint32_t)tn_config_u64(ctl->config, TN_CFG_TRANSPORTS_DISABLE_GRACE_MS) },
+	                  &ctl->transport_flight);
 	return TN_OK;
 }
 

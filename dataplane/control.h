@@ -70,6 +70,8 @@ struct dp_control {
 	uint32_t qp_turn;
 
 	uint8_t pair;                    /* enum dp_pair_state */
+	uint32_t transports_off;         /* bits of kinds that an operator switched off */
+	struct dp_flight transport_flight; /* of that; nobody waits for it */
 	struct dp_flight mode_flight;    /* of pause and resume; nobody waits for it */
 	bool stop_asked;                 /* `drain` came over the link: daemon.c drains ... */
 	uint64_t drain_ns;               /* ... and gives what runs this long to end */
@@ -89,6 +91,9 @@ void dp_control_run(struct dp_control *ctl);
 /* Requests wait from now on, or go again. CLOSED: it drains; AGAIN: its doors are not open yet. *changed_out: it was not
  * so before. */
 tn_status dp_control_pause(struct dp_control *ctl, bool on, bool *changed_out);
+/* Switch a transport on or off for the requests of this host, until the data plane ends. UNSUPPORTED: not in this build, or
+ * not enabled. BUSY: one of observability/required_transports, and `force` is not given. */
+tn_status dp_control_transport(struct dp_control *ctl, enum tn_transport kind, bool on, bool force, bool *changed_out);
 /* Tell clients and refuse what is new; `quiet` runs when nothing of what was accepted is left. */
 void dp_control_drain_begin(struct dp_control *ctl, struct dp_flight *quiet);
 /* The same (if that was not done), and send STOP to the workers, which cancel what is left; `stopped` runs when all have

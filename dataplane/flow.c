@@ -286,7 +286,9 @@ void dp_flow_end_request(struct dp_worker *w, struct dp_request *r, enum tn_outc
 		dp_owner_unwait(w, o);
 		break;
 	default:
-		dp_attempt_move(&w->pools.states, a, DP_ATTEMPT_CANCELING);
+		if (!o->moving) /* else it was told already */
+			dp_attempt_move(&w->pools.states, a, DP_ATTEMPT_CANCELING);
+		o->moving = false;
 		o->end_outcome = (uint8_t)outcome;
 		a->transport->ops->cancel(a->transport, a);
 		if (!o->attempt && o->last_status == TN_OK) { /* it was done when we asked */

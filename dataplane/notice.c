@@ -101,8 +101,13 @@ static tn_status send_local(struct dp_worker *w, struct dp_request *r, const str
 
 static tn_status send_remote(struct dp_worker *w, struct dp_request *r, const struct dp_remote *remote)
 {
+	tn_status none = TN_PEER_DOWN;
 	for (uint32_t i = 0; i < w->transport_cnt; i++) {
 		struct dp_transport *t = w->transports[i];
+		if (w->selector.off >> t->ops->kind & 1) {
+			none = TN_AGAIN;
+			continue;
+		}
 		if (!t->up || !t->ops->note_send || t->ops->reach(t, remote) == DP_REACH_NO)
 			continue;
 		r->note_transport = (uint8_t)t->ops->kind;
@@ -111,7 +116,7 @@ static tn_status send_remote(struct dp_worker *w, struct dp_request *r, const st
 			r->note_remote = remote;
 		return s;
 	}
-	return TN_PEER_DOWN;
+	return none;
 }
 
 /* False: no room now, it stays in the list. */

@@ -184,8 +184,11 @@ void dp_attempt_done(struct dp_worker *w, struct dp_attempt *a, const struct dp_
 	struct dp_owner *o = a->owner;
 	struct dp_result res = *result; /* may live in the attempt */
 	uint8_t kind = a->kind;
-	bool canceling = a->state == DP_ATTEMPT_CANCELING;
+	bool canceling = a->state == DP_ATTEMPT_CANCELING && !o->moving;
 	count_attempt_end(w, a, &res);
+	if (o->moving && res.status != TN_OK)
+		res.status = TN_PATH_DOWN; /* what follows is what follows a path that is lost */
+	o->moving = false;
 	o->outdated = dp_view_remote_slot(&w->view, o->remote)->obj != a->remote;
 	dp_apply_remote_unused(w, a->remote);
 	drop_attempt(w, a);
@@ -322,6 +325,15 @@ static tn_status fail_over(struct dp_worker *w, struct dp_owner *o, struct dp_re
 	if (s == TN_OK)
 		dp_owner_move(&w->pools.states, o, DP_OWNER_DISPATCHED);
 	return s;
+}
+
+void dp_owner_move_away(struct dp_worker *w, struct dp_owner *o)
+{
+	struct dp_attempt *a = o->attempt;
+	o->moving = true;
+	o->end_outcome = TN_OUTCOME_CANCELED;
+	dp_attempt_move(&w->pools.states, a, DP_ATTEMPT_CANCELING);
+	a->transport->ops->cancel(a->transport, a);
 }
 
 void dp_owner_select_anew(struct dp_worker *w)

@@ -88,7 +88,7 @@ static void publish(struct dp_worker *w)
 	}
 	for (uint32_t i = 0; i < w->transport_cnt; i++) {
 		const struct dp_transport *t = w->transports[i];
-		up |= (uint32_t)t->up << t->ops->kind;
+		up |= (uint32_t)(t->up && !(w->selector.off >> t->ops->kind & 1)) << t->ops->kind;
 		tn_gauge_set(&w->stats.m, TN_G1(WORKER_LAST_PROGRESS_TIMESTAMP_SECONDS, t->ops->kind), t->progress_ns);
 		for (uint32_t p = 0; t->ops->lane_cnt && p < w->view.peer_top; p++)
 			lanes += t->ops->lane_cnt(t, p);

@@ -28,6 +28,7 @@ struct dp_quiesce {
 	struct dp_cmd cmd;
 	uint32_t refs;             /* REMOTE_SET: attempts and notices that still use the replaced object (cmd.ptr); INSPECT: how
 	                            * far the pool was searched */
+	uint64_t until_ns;         /* TRANSPORT: what runs is left alone */
 	bool done;                 /* complete; only the acknowledgement is due */
 };
 
@@ -142,6 +143,9 @@ void dp_owner_remote_changed(struct dp_worker *w, const struct dp_remote *old, c
 void dp_owner_peer_changed(struct dp_worker *w, uint32_t peer_index);
 /* The same of a rail to this target (UINT32_MAX: this host). */
 void dp_owner_rail_changed(struct dp_worker *w, uint32_t peer_index);
+/* Take it from the transport of its ACTIVE attempt: what follows the attempt's end, at once or later, is decided as after a
+ * lost path. */
+void dp_owner_move_away(struct dp_worker *w, struct dp_owner *o);
 /* The rules of selection changed: what is queued or waits chooses its candidates anew. */
 void dp_owner_select_anew(struct dp_worker *w);
 

@@ -20,6 +20,7 @@ void cp_bus_config_reload(struct cp_node *node, const struct cp_request *rq);
 void cp_bus_pause(struct cp_node *node, const struct cp_request *rq);
 void cp_bus_resume(struct cp_node *node, const struct cp_request *rq);
 void cp_bus_drain(struct cp_node *node, const struct cp_request *rq);
+void cp_bus_transport(struct cp_node *node, const struct cp_request *rq);
 void cp_bus_version(struct cp_node *node, const struct cp_request *rq);
 
 /* One record as `events` has it; NULL: it is damaged. */

@@ -18,6 +18,7 @@ const struct cp_method cp_bus_methods[] = {
 	{ "pause", cp_bus_pause },
 	{ "resume", cp_bus_resume },
 	{ "drain", cp_bus_drain },
+	{ "transport", cp_bus_transport },
 	{ "version", cp_bus_version },
 	{ NULL, NULL },
 };

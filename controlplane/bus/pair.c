@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `pause`, `resume`, `drain`: the data plane of this host does it and says what became of it; its answer goes through. */
+ * `pause`, `resume`, `drain`, `transport`: the data plane of this host does it and says what became of it; its answer goes through. */
 #include <stdlib.h>
 
 #include "common/message.h"
@@ -38,3 +38,4 @@ static void forward(struct cp_node *node, const struct cp_request *rq, const cha
 void cp_bus_pause(struct cp_node *node, const struct cp_request *rq) { forward(node, rq, "pause"); }
 void cp_bus_resume(struct cp_node *node, const struct cp_request *rq) { forward(node, rq, "resume"); }
 void cp_bus_drain(struct cp_node *node, const struct cp_request *rq) { forward(node, rq, "drain"); }
+void cp_bus_transport(struct cp_node *node, const struct cp_request *rq) { forward(node, rq, "transport"); }

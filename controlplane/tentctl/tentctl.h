@@ -175,6 +175,8 @@ int tctl_cmd_postmortem(struct tctl *t, int argc, char **argv);
 int tctl_cmd_top(struct tctl *t, int argc, char **argv);
 int tctl_cmd_trace(struct tctl *t, int argc, char **argv);
 int tctl_cmd_request_show(struct tctl *t, int argc, char **argv);
+int tctl_cmd_transport_disable(struct tctl *t, int argc, char **argv);
+int tctl_cmd_transport_enable(struct tctl *t, int argc, char **argv);
 int tctl_cmd_version(struct tctl *t, int argc, char **argv);
 
 #endif

@@ -22,6 +22,8 @@ const struct tctl_verb tctl_verbs[] = {
     {"pause", NULL, "", "requests wait on this host; what is under way ends", tctl_cmd_pause},
     {"resume", NULL, "", "requests go on after a pause", tctl_cmd_resume},
     {"drain", NULL, "[--grace TIME]", "let the data plane end when it has done what it took", tctl_cmd_drain},
+    {"transport", "disable", "[--force] KIND", "requests of this host leave a transport", tctl_cmd_transport_disable},
+    {"transport", "enable", "KIND", "they may use it again", tctl_cmd_transport_enable},
     {"keygen", NULL, "[--show] [FILE]", "make the key of this host; prints the public half", tctl_cmd_keygen},
     {"verify", NULL, "", "check that the counters of this host add up", tctl_cmd_verify},
     {"top", NULL, "[--once] [--interval TIME]", "throughput, latency, failures, load: live", tctl_cmd_top},

@@ -203,6 +203,9 @@ static void judge(const struct inquiry *q, unsigned kind, struct verdict *v)
 	*v = (struct verdict){ .serves = false };
 	if (why != DP_REJECT_NONE) {
 		name_rule(q, kind, why, v);
+	} else if (q->ctl->transports_off >> kind & 1) {
+		(void)reject(v, DP_REJECT_OFF);
+		v->waits = true;
 	} else if (!usable_here(q, kind)) {
 		(void)reject(v, DP_REJECT_DOWN);
 	} else if (q->local && !rails_closed(q, kind, TN_OK, v)) {

@@ -441,6 +441,36 @@ static tn_status on_resume(struct question *q)
 	return pair_answer(q, s, changed);
 }
 
+static tn_status on_transport(struct question *q)
+{
+	static const char *const kinds[] = {
+#define X(n, s) #s,
+		TN_TRANSPORT_LIST(X)
+#undef X
+	};
+	unsigned kind = TN_TRANSPORT_UNSPEC;
+	bool enable = false, force = false, changed = false;
+
+	(void)tn_json_choice(&q->in, "transport", kinds, TN_ARRAY_LEN(kinds), &kind);
+	(void)tn_json_bool(&q->in, "enable", &enable);
+	if (tn_json_has(&q->in, "force"))
+		(void)tn_json_bool(&q->in, "force", &force);
+	if (q->in.status != TN_OK)
+		return q->in.status;
+	tn_status s = dp_control_transport(q->ctl, kind, enable, force, &changed);
+	if (s == TN_UNSUPPORTED)
+		(void)snprintf(q->detail, sizeof q->detail, "%s is not in this build, or not enabled in the configuration",
+		               tn_transport_name(kind));
+	else if (s == TN_BUSY)
+		(void)snprintf(q->detail, sizeof q->detail, "%s is one of observability/required_transports: without it this host is "
+		               "not ready", tn_transport_name(kind));
+	if (s != TN_OK)
+		return s;
+	q->answer = json_object();
+	(void)tn_json_put_bool(q->answer, "changed", changed);
+	return TN_OK;
+}
+
 /* The answer leaves before the end does: the link goes on meanwhile. */
 static tn_status on_drain(struct question *q)
 {
@@ -474,6 +504,7 @@ static const struct method { const char *type; tn_status (*fn)(struct question *
 	{ "pause", on_pause },
 	{ "resume", on_resume },
 	{ "drain", on_drain },
+	{ "transport", on_transport },
 };
 
 static tn_status answer(struct question *q, const char *type)

@@ -35,7 +35,7 @@ enum dp_attempt_state { DP_ATTEMPT_STATES(X) DP_ATTEMPT_STATE_CNT };
 
 /* X(WHY, name): what a WAITING owner waits for. */
 #define DP_WAITS(X) \
-	X(NONE, none) X(BACKOFF, backoff) X(RAIL, rail /* all that could serve it cool down */) \
+	X(NONE, none) X(BACKOFF, backoff) X(RAIL, rail /* all that could serve it cool down or are switched off */) \
 	X(REMOTE, descriptor) X(PEER, peer /* a newer session or ticket */)
 #define X(n, s) DP_WAIT_##n,
 enum dp_wait { DP_WAITS(X) DP_WAIT_CNT };
@@ -101,6 +101,7 @@ struct dp_owner {
 	uint32_t retry_slot;       /* position in the retry heap; UINT32_MAX = none */
 	struct dp_attempt *attempt;
 	uint64_t stale_generation; /* WAITING for a newer remote than this */
+	bool moving;               /* its attempt is being canceled because its transport was switched off */
 	bool outdated;             /* its last attempt used a version of the remote that was replaced meanwhile */
 	/* why the last attempt failed */
 	tn_status last_status;

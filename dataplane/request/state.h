@@ -30,7 +30,7 @@
 #define DP_ATTEMPT_MOVES(X) \
 	X(FREE, ACTIVE, "a transport accepted it") \
 	X(ACTIVE, FREE, "the transport reported its end") \
-	X(ACTIVE, CANCELING, "deadline or cancel: the transport was told to end it") \
+	X(ACTIVE, CANCELING, "deadline, cancel, or its transport was switched off: the transport was told to end it") \
 	X(CANCELING, FREE, "the transport reported its end")
 
 /* How many objects are in each state; FREE stays 0. */

@@ -15,6 +15,7 @@
 	X(POLICY, policy, "the policy does not name it") \
 	X(HINT, hint, "the request asks for another one") \
 	X(DOWN, down, "it does not work on this host; see the data plane's log") \
+	X(OFF, off, "an operator switched it off (tentctl transport enable)") \
 	X(BUDGET, failovers, "the request changed its transport as often as it may") \
 	X(NO_ENDPOINT, no_endpoint, "the peer advertises no address for it") \
 	X(COOLING, cooling, "it failed too often, and is tried again later") \
@@ -25,7 +26,10 @@ enum dp_reject { DP_REJECT_LIST(X) DP_REJECT_CNT };
 #undef X
 
 /* A request may wait for it to pass. */
-TN_INLINE bool dp_reject_is_wait(unsigned r) { return r == DP_REJECT_COOLING || r == DP_REJECT_PROBATION; }
+TN_INLINE bool dp_reject_is_wait(unsigned r) 
+{
+	return r == DP_REJECT_COOLING || r == DP_REJECT_PROBATION || r == DP_REJECT_OFF;
+}
 
 const char *dp_reject_name(unsigned r);    /* "invalid" beyond the list */
 const char *dp_reject_meaning(unsigned r); /* "" beyond the list */

@@ -44,8 +44,10 @@ void dp_select_candidates(struct dp_selector *s, struct dp_owner *o, const struc
 }
 
 /* But for its rail. */
-static enum dp_reject judge(const struct dp_transport *t, const struct dp_remote *remote)
+static enum dp_reject judge(const struct dp_selector *s, const struct dp_transport *t, const struct dp_remote *remote)
 {
+	if (s->off >> t->ops->kind & 1)
+		return DP_REJECT_OFF;
 	if (!t->up)
 		return DP_REJECT_DOWN;
 	return t->ops->reach(t, remote) == DP_REACH_NO ? DP_REJECT_NO_ENDPOINT : DP_REJECT_NONE;
@@ -56,7 +58,7 @@ static bool pinned(const struct dp_selector *s, const struct dp_owner *o)
 {
 	for (unsigned i = 0; o->failover_cnt >= s->failovers_max && i < o->candidate_cnt; i++)
 		if (o->candidates[i] == o->last_transport)
-			return s->by_kind[o->last_transport]->up;
+			return s->by_kind[o->last_transport]->up && !(s->off >> o->last_transport & 1);
 	return false;
 }
 
@@ -64,39 +66,46 @@ bool dp_select_more(const struct dp_selector *s, const struct dp_owner *o, const
 {
 	for (unsigned i = o->candidate + 1u; i < o->candidate_cnt; i++) {
 		unsigned kind = o->candidates[i];
-		if (judge(s->by_kind[kind], remote) == DP_REJECT_NONE &&
+		if (judge(s, s->by_kind[kind], remote) == DP_REJECT_NONE &&
 		    dp_rails_open(&s->rails, kind, o->peer_index, now_ns))
 			return true;
 	}
 	return false;
 }
 
-/* The first one from o->candidate on, or o->candidate_cnt. */
-static unsigned walk(struct dp_selector *s, struct dp_owner *o, const struct dp_remote *remote, uint64_t now_ns)
+/* The first one from `i` on, or `end`. */
+static unsigned walk(struct dp_selector *s, struct dp_owner *o, const struct dp_remote *remote, unsigned i, unsigned end,
+		     uint64_t now_ns)
 {
-	bool hinted = o->hint != TN_TRANSPORT_UNSPEC, one = pinned(s, o), rails = false;
-	uint64_t again_ns = UINT64_MAX;
-	unsigned i = o->candidate;
-	for (; i < o->candidate_cnt; i++) {
+	bool hinted = o->hint != TN_TRANSPORT_UNSPEC, one = pinned(s, o);
+	uint64_t again_ns = o->retry_ns != 0 ? o->retry_ns : UINT64_MAX;
+	bool passes = o->retry_ns != 0;
+	for (; i < end; i++) {
 		struct dp_transport *t = s->by_kind[o->candidates[i]];
-		enum dp_reject why = one && t->ops->kind != o->last_transport ? DP_REJECT_BUDGET : judge(t, remote);
+		enum dp_reject why = one && t->ops->kind != o->last_transport ? DP_REJECT_BUDGET : judge(s, t, remote);
 		if (why == DP_REJECT_NONE && s->rails.sick_cnt > 0)
 			why = dp_rails_ask(&s->rails, t, o->peer_index, now_ns, &again_ns);
 		o->rejected[o->candidates[i]] = (uint8_t)why;
 		if (why == DP_REJECT_NONE)
 			break;
-		rails |= dp_reject_is_wait(why);
+		passes |= dp_reject_is_wait(why);
 		count_event(s, hinted ? TN_SELECTION_HINT_UNAVAILABLE : TN_SELECTION_CANDIDATE_UNAVAILABLE);
 	}
-	o->retry_ns = rails ? again_ns : 0;
+	o->retry_ns = passes ? again_ns : 0;
 	return i;
 }
 
 struct dp_transport *dp_select(struct dp_selector *s, struct dp_owner *o, const struct dp_remote *remote, uint64_t now_ns)
 {
-	unsigned i = walk(s, o, remote, now_ns);
-	tn_counter_add(s->m, TN_C0(SELECTION_CALLS_TOTAL), 1);
+	unsigned from = o->candidate;
+	o->retry_ns = 0;
+	unsigned i = walk(s, o, remote, from, o->candidate_cnt, now_ns);
 	bool found = i < o->candidate_cnt;
+	if (!found && from > 0) {
+		i = walk(s, o, remote, 0, from, now_ns);
+		found = i < from;
+	}
+	tn_counter_add(s->m, TN_C0(SELECTION_CALLS_TOTAL), 1);
 	count_event(s, !found ? TN_SELECTION_EXHAUSTED : i == 0 ? TN_SELECTION_SELECTED : TN_SELECTION_FALLBACK);
 	o->candidate = found ? (uint8_t)i : 0;
 	return found ? s->by_kind[o->candidates[i]] : NULL;

@@ -13,6 +13,7 @@
 
 struct dp_selector {
 	struct dp_transport *by_kind[TN_TRANSPORT_CNT]; /* registered ones; NULL otherwise */
+	uint32_t off;                                  /* bits of kinds that an operator switched off */
 	const struct tn_config *config;
 	uint32_t failovers_max;                        /* changes of transport that one owner may make */
 	struct dp_rails rails;
@@ -28,7 +29,7 @@ void dp_select_candidates(struct dp_selector *s, struct dp_owner *o, const struc
 /* The usual case of dp_select(): an owner without attempts, all rails up, its first candidate serves. NULL: ask it. */
 TN_INLINE struct dp_transport *dp_select_usual(struct dp_selector *s, const struct dp_owner *o, const struct dp_remote *remote)
 {
-	if (tn_unlikely(s->rails.sick_cnt > 0 || o->attempt_cnt > 0 || o->candidate > 0 || o->candidate_cnt == 0))
+	if (tn_unlikely((s->rails.sick_cnt | s->off) != 0 || o->attempt_cnt > 0 || o->candidate > 0 || o->candidate_cnt == 0))
 		return NULL;
 	struct dp_transport *t = s->by_kind[o->candidates[0]];
 	if (tn_unlikely(!t->up || t->ops->reach(t, remote) == DP_REACH_NO))
@@ -36,9 +37,9 @@ TN_INLINE struct dp_transport *dp_select_usual(struct dp_selector *s, const stru
 	dp_tally_selected(s->tally);
 	return t;
 }
-/* The first candidate from o->candidate on that can serve now (o->candidate moves there). NULL: none can, the next call
- * begins with the first one; o->retry_ns is when it is worth while because a rail may be open then (UINT64_MAX: when one
- * changes), 0: no rail is in the way. An owner that may not change its transport any more has only the one it had. */
+/* The first candidate that can serve now, from o->candidate on and then from the beginning (o->candidate moves there).
+ * NULL: none can; o->retry_ns is when it is worth while because a rail may be open then (UINT64_MAX: when one changes, or an
+ * operator switches a kind on again), 0: nothing that passes is in the way. An owner that may not change its transport any more has only the one it had. */
 struct dp_transport *dp_select(struct dp_selector *s, struct dp_owner *o, const struct dp_remote *remote, uint64_t now_ns);
 /* For people: why each kind is not used by this owner, whose first request has this descriptor (enum dp_reject; NONE: it
  * is, or could be). */

@@ -71,6 +71,48 @@ def pause():
         w.a.verify()
 
 
+def transports():
+    """A transport is switched off and on under load: nothing fails, what nothing else can serve waits, and that is told."""
+    def why(doc):
+        return {t["transport"]: (t["verdict"], t["why"]) for t in doc["transports"]}
+
+    with World(extra={"transports/disable_grace_ms": 200, "observability/stuck_request_threshold_us": 200_000}) as w:
+        w.serve(w.b, "kv", 8 << 20)
+        w.serve(w.a, "own", 8 << 20)
+        w.serve(w.a, "here", 8 << 20)
+        p = w.load(w.a, "b/kv", *BLOCK, "-m", "60000")
+        local = w.load(w.a, "here", *BLOCK, "-m", "60000")
+        back = w.load(w.b, "a/own", *BLOCK)
+        r = w.a.tentctl("transport", "disable", "tcp")
+        assert r.returncode == 0 and r.stdout.startswith("tcp is off"), r
+        assert "already" in w.a.tentctl("transport", "disable", "tcp").stdout
+        if METRICS:
+            stuck = wait_for("requests wait", lambda: w.a.tentctl("-j", "events", "--event", "request.stuck").stdout)
+            doc = w.a.tentctl_json("request", "show", str(json.loads(stuck.splitlines()[-1])["request_id"]))
+            assert doc["live"] and doc["waits_for"] == "rail" and why(doc)["tcp"] == ("wait", "off"), doc
+        time.sleep(0.5)
+        since = time.monotonic_ns()
+        time.sleep(0.5)
+        assert first_ok_after(p, since) is None, "something moved"
+        moves(local)
+        moves(back)  # lanes of the other host are served
+        assert why(w.a.tentctl_json("explain", "b")["data_plane"])["tcp"] == ("wait", "off")
+        assert ready(w.a)[0] == 200
+        assert w.a.tentctl("transport", "enable", "tcp").returncode == 0
+        moves(p)
+        for _ in range(5):  # and back and forth, while all of it runs
+            for verb in ("disable", "enable"):
+                for kind in ("tcp", "shm"):
+                    assert w.a.tentctl("transport", verb, kind).returncode == 0
+        r = w.a.tentctl("transport", "disable", "rdma")
+        assert r.returncode == 1 and "not in this build" in r.stderr, r
+        for q in (p, local, back):
+            moves(q)
+            s = w.finish_move(q)
+            assert s["wrong"] == 0 and s["lost"] == 0 and s["stray"] == 0 and s["failed"] == 0, s
+        w.a.verify()
+
+
 def drain():
     """What was accepted ends, what comes is refused, then the process; and no longer than the operator said."""
     with World(extra={"transports/tcp/progress_timeout_ms": 600_000}) as w:
@@ -163,4 +205,4 @@ def policies():
         w.a.verify()
 
 
-run({"pause": pause, "drain": drain, "policies": policies})
+run({"transports": transports, "pause": pause, "drain": drain, "policies": policies})

@@ -155,7 +155,7 @@ def ask_everything(w, secrets):
         "peer list": [], "peer probe": ["b"], "config check": [], "config reload": [], "config dump": ["--effective", "--origin"],
         "bundle": ["--output", os.path.join(w.dir, f"bundle-{time.monotonic_ns()}.tar.gz")], "keygen": [], "verify": [], "top": ["--once", "--interval", "100ms"], "explain": ["b/kv"], "doctor": [],
         "events": ["--spans"], "trace": ["64"], "request show": ["64"],
-        "pause": [], "resume": [], "drain": ["--grace", "soon"],  # that one would end the data plane: asked wrongly
+        "transport disable": ["tcp"], "transport enable": ["tcp"], "pause": [], "resume": [], "drain": ["--grace", "soon"],  # that one would end the data plane: asked wrongly
         "postmortem": [], "version": [],
     }
     known = [line.split("\t")[0] for line in host.tentctl_raw("list-verbs").stdout.splitlines()]

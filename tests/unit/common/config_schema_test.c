@@ -21,6 +21,9 @@ static void rows_are_sound(void)
 		CU_ASSERT_EQUAL(strspn(row->path, "abcdefghijklmnopqrstuvwxyz_/"), strlen(row->path));
 		CU_ASSERT_FALSE(tn_cfg_is_section(row->path));
 	}
+	CU_ASSERT_STRING_EQUAL(tn_cfg_section_of(TN_CFG_TCP_PORT)->path, "transports/tcp"); /* not the one around it */
+	CU_ASSERT_STRING_EQUAL(tn_cfg_section_of(TN_CFG_TRANSPORTS_DISABLE_GRACE_MS)->path, "transports");
+	CU_ASSERT_STRING_EQUAL(tn_cfg_section_of(TN_CFG_RUNTIME_DIR)->path, "");
 }
 
 /* The unit stands in the name, so that a reader of a config needs no manual. */

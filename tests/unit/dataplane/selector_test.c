@@ -156,6 +156,9 @@ static void test_more_and_budget(void)
 	script_tcp.reach = DP_REACH_READY;
 	fail_rail(&g, TN_TRANSPORT_TCP);
 	CU_ASSERT_FALSE(dp_select_more(&g.w->selector, &o, r, g.now));
+	o.candidate = 1; /* its place is the second one, which cools down: the first one serves */
+	CU_ASSERT_PTR_EQUAL(pick(&g, &o, r), &script_rdma.base);
+	CU_ASSERT_EQUAL(o.candidate, 0);
 	/* It went from rdma to tcp, and may not go back while tcp is there. */
 	o.failover_cnt = 1;
 	o.last_transport = TN_TRANSPORT_TCP;

@@ -514,6 +514,29 @@ static void explained(void)
 	close(sock);
 }
 
+static void a_transport_is_switched_off(void)
+{
+	start();
+	control_plane_up();
+	attach();
+	CU_ASSERT_EQUAL(ask("transport", "{\"transport\":\"tcp\",\"enable\":false}"), TN_OK);
+	CU_ASSERT_TRUE(json_is_true(json_object_get(in.body, "changed")));
+	const struct dp_cmd *c = fake_last(1, DP_CMD_TRANSPORT);
+	CU_ASSERT(c != NULL && c->num == TN_TRANSPORT_TCP && c->num2 == 0 && c->len == 1000);
+	CU_ASSERT_EQUAL(ask("transport", "{\"transport\":\"tcp\",\"enable\":false}"), TN_OK);
+	CU_ASSERT_FALSE(json_is_true(json_object_get(in.body, "changed")));
+	CU_ASSERT_EQUAL(fake_count(0, DP_CMD_TRANSPORT), 1);
+	tn_store_relaxed32(&shr_tele_worker(&b.tele, 1)->transports_up, 1u << TN_TRANSPORT_SHM);
+	explain("{\"peer\":\"b\"}", "wait", "off");
+	CU_ASSERT_EQUAL(ask("transport", "{\"transport\":\"tcp\",\"enable\":true}"), TN_OK);
+	CU_ASSERT_EQUAL(fake_last(1, DP_CMD_TRANSPORT)->num2, 1);
+	CU_ASSERT_EQUAL(ask("transport", "{\"transport\":\"rdma\",\"enable\":false}"), TN_UNSUPPORTED);
+	CU_ASSERT_EQUAL(ask("transport", "{\"transport\":\"udp\",\"enable\":false}"), TN_INVALID);
+	CU_ASSERT_EQUAL(ask("transport", "{\"transport\":\"tcp\"}"), TN_INVALID);
+	control_plane_down();
+	bench_stop(&b);
+}
+
 static const char *word(const char *key) { return json_string_value(json_object_get(in.body, key)); }
 static json_int_t number(const char *key) { return json_integer_value(json_object_get(in.body, key)); }
 
@@ -567,7 +590,7 @@ static void one_request(void)
 	fake_hold(false);
 }
 
-TN_TEST_MAIN("link", { "one request", one_request }, { "attach, snapshot, changes", attach_snapshot_changes }, { "open at a peer", open_at_a_peer },
+TN_TEST_MAIN("link", { "a transport is switched off", a_transport_is_switched_off }, { "one request", one_request }, { "attach, snapshot, changes", attach_snapshot_changes }, { "open at a peer", open_at_a_peer },
              { "stale handles are refreshed once", stale_handles_are_refreshed_once },
              { "bad answers are refused", bad_answers_are_refused },
              { "death of the control plane", death_of_the_control_plane },

@@ -381,6 +381,24 @@ static void one_request(void)
 	CU_ASSERT_EQUAL(run("request", "show", "eleven", NULL), 2);
 }
 
+static void switched(void)
+{
+	set(TN_OK, NULL, "{\"changed\":true}");
+	CU_ASSERT_EQUAL(run("transport", "disable", "tcp", NULL), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "tcp is off: requests go other ways, or wait"));
+	CU_ASSERT_EQUAL(run("transport", "enable", "tcp", NULL), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.out, "tcp is on"));
+	CU_ASSERT_EQUAL(run("-j", "transport", "disable", "--force", "tcp", NULL), 0);
+	set(TN_OK, NULL, "{\"changed\":false}");
+	CU_ASSERT_EQUAL(run("transport", "disable", "tcp", NULL), 0);
+	CU_ASSERT_STRING_EQUAL(ran.out, "tcp was off already\n");
+	set(TN_BUSY, "tcp is one of observability/required_transports: without it this host is not ready", NULL);
+	CU_ASSERT_EQUAL(run("transport", "disable", "tcp", NULL), 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(ran.err, "required_transports"));
+	CU_ASSERT_EQUAL(run("transport", "disable", NULL), 2);
+	CU_ASSERT_EQUAL(run("transport", "enable", "--force", "tcp", NULL), 2);
+}
+
 static void peers(void)
 {
 	set(TN_OK, NULL,
@@ -423,4 +441,5 @@ TN_TEST_MAIN("tentctl bus",
 	{ "events: filters, what is missing", events },
 	{ "trace: a request, a trace, nothing", traced },
 	{ "one request: live, ended, unknown", one_request },
+	{ "a transport is switched", switched },
 	{ "peers and versions", peers })
