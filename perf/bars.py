@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 
@@ -19,6 +20,9 @@ from compare import BOTH_BUSY, MATCHES, UNITS, number  # noqa: E402 (its folder 
 
 IDLE_PCT = 1.0
 LAB_SECONDS = 1200  # the longest that one lab may take
+# What an urgent small request meets: the load, and over each transport the piece that is not interrupted.
+BACKGROUND = "low:64M:4"
+BESIDE = (("own", "shm", 256 << 10), ("b/kv", "tcp", 1 << 20))
 SWEEP = "-s 4K..64M -d 8 -o write,read -T 300ms -S 1"
 
 
@@ -82,6 +86,36 @@ def idle(a):
     return [(f"idle {name}: {pct} % of a core, bar {IDLE_PCT:g}", float(pct) < IDLE_PCT) for name, pct in found]
 
 
+def run_beside(a, ref, transport, background):
+    """(p99 in us, GB/s of the background) of urgent 4 KiB WRITEs; None: it did not run to the end."""
+    file = os.path.join(a.out, "beside.json")
+    command = f"tentbench run {ref} -t {transport} -s 4K -d 1 -o write -p hot -y high -T {a.ms}ms -S 1 --json {file}"
+    status, _ = lab(a, "", *command.split(), *(["--background", background] if background else []))
+    if status != 0:
+        return None
+    with open(file, encoding="utf-8") as f:
+        cell = json.load(f)["cells"][0]
+    return cell["latency_us"]["p99"], cell.get("background_gb_per_s", 0)
+
+
+def beside(a):
+    """An urgent small request waits for one slice of what else runs, not for all of it."""
+    bars = []
+    for ref, transport, slice_bytes in BESIDE:
+        print(f"---- 4 KiB beside {BACKGROUND} over {transport}", flush=True)
+        rounds = [(run_beside(a, ref, transport, None), run_beside(a, ref, transport, BACKGROUND)) for _ in range(a.rounds)]
+        if any(x is None for r in rounds for x in r):
+            bars.append((f"4 KiB beside {BACKGROUND} over {transport}: did not run to the end", False))
+            continue
+        alone, loaded = (statistics.median(r[i][0] for r in rounds) for i in (0, 1))
+        gbps = statistics.median(r[1][1] for r in rounds)
+        piece = slice_bytes / gbps / 1000
+        bars.append((f"4 KiB, high, over {transport} beside {BACKGROUND} ({gbps:.1f} GB/s): p99 {loaded:.0f} us; alone {alone:.0f} us, "
+                     f"one slice {piece:.0f} us, bar twice the first and the slice: {2 * alone + piece:.0f} us",
+                     loaded <= 2 * alone + piece))
+    return bars
+
+
 def sweeps(a):
     print("---- sweeps for the plots", flush=True)
     runs = (("shm", f"tentbench run own -t shm {SWEEP}"), ("tcp", f"tentbench run b/kv -t tcp {SWEEP}"),
@@ -101,11 +135,12 @@ def main():
     p.add_argument("--ms", type=int, default=500, help="measured time of each run [500]")
     p.add_argument("--rt", action="store_true", help="with SCHED_RR: for machines that are shared (root)")
     p.add_argument("--no-sweeps", action="store_true", help="bars only")
+    p.add_argument("--only-beside", action="store_true", help="only what small requests meet beside large ones")
     a = p.parse_args()
     a.out = os.path.abspath(a.out)
     os.makedirs(a.out, exist_ok=True)
-    bars = matches(a) + idle(a)
-    drawn = a.no_sweeps or sweeps(a)
+    bars = ([] if a.only_beside else matches(a) + idle(a)) + beside(a)
+    drawn = a.no_sweeps or a.only_beside or sweeps(a)
     lines = [f"{'pass' if met else 'FAIL'}  {text}" for text, met in bars]
     missed = sum(not met for _, met in bars)
     lines.append(f"{len(bars) - missed} of {len(bars)} bars met" + ("" if drawn else "; the sweeps failed"))

@@ -36,6 +36,8 @@ static const struct opt {
 	{ "count", 'n', 1, ALL, "N", "end a cell after N operations (per thread) instead" },
 	{ "warmup", 'w', 1, ALL, "DURATION", "discard at least this much first [200ms or 10 %, the longer]" },
 	{ "threads", 'j', 1, TB_TENT, "N", "application threads, one queue pair each [1]" },
+	{ "priority", 'y', 1, TB_TENT, "NAME", "high, medium or low [medium]" },
+	{ "background", 'B', 1, TB_TENT, "LOAD", "PRIORITY:SIZE:DEPTH: keep such WRITEs in flight beside the cells" },
 	{ "busy", 'b', 0, TB_TENT, NULL, "spin on tent_poll() instead of sleeping in tent_wait()" },
 	{ "verify", 'V', 0, TB_TENT, NULL, "check every byte (WRITEs are read back); figures then include the checks" },
 	{ "seed", 'S', 1, ALL, "N", "seed of order and content [drawn and printed]" },
@@ -237,6 +239,33 @@ static bool take_transport(struct tb_args *a, const char *text)
 	return refuse(a->tool, "--transport is \"%s\": any, shm, tcp, hp_tcp or rdma", text);
 }
 
+static bool take_priority(struct tb_args *a, const char *what, const char *text, unsigned *out)
+{
+	static const char *const names[] = { "high", "medium", "low" }; /* order of tent_priority */
+
+	for (unsigned i = 0; text != NULL && i < TN_ARRAY_LEN(names); i++)
+		if (strcmp(text, names[i]) == 0) {
+			*out = i;
+			return true;
+		}
+	return refuse(a->tool, "%s is \"%s\": high, medium or low", what, text != NULL ? text : "");
+}
+
+static bool take_background(struct tb_args *a, char *text)
+{
+	char *rest = text, *priority = strsep(&rest, ":"), *size = strsep(&rest, ":"), *depth = strsep(&rest, ":");
+	uint64_t cnt;
+
+	if (depth == NULL || rest != NULL)
+		return refuse(a->tool, "--background is PRIORITY:SIZE:DEPTH, like low:64M:4");
+	if (!take_priority(a, "--background: the priority", priority, &a->background.priority) ||
+	    !take_size(a, "--background: the size", size, TB_SIZE_MAX, &a->background.bytes) ||
+	    !take_count(a, "background", depth, 1, TB_DEPTH_MAX, &cnt))
+		return false;
+	a->background.depth = (uint32_t)cnt;
+	return true;
+}
+
 static bool take_pool(struct tb_args *a, const char *text)
 {
 	a->pool = TB_POOL_BYTES;
@@ -256,6 +285,8 @@ static bool take_option(struct tb_args *a, const struct opt *o, char *text)
 	switch (o->key) {
 	case 't': return take_transport(a, text);
 	case 'p': return take_pool(a, text);
+	case 'y': return take_priority(a, "--priority", text, &a->priority);
+	case 'B': return take_background(a, text);
 	case 'T': return take_duration(a, o->name, text, TN_NS_PER_MS, &a->duration_ns);
 	case 'w': return take_duration(a, o->name, text, 0, &a->warmup_ns);
 	case 'x': return take_duration(a, o->name, text, TN_NS_PER_MS, &a->deadline_ns);
@@ -353,7 +384,7 @@ int tb_args_parse(struct tb_args *a, enum tb_tool tool, int argc, char **argv)
 		if (opts[i].has_arg)
 			*at++ = ':';
 	}
-	*a = (struct tb_args){ .tool = tool, .threads = 1, .warmup_ns = UINT64_MAX };
+	*a = (struct tb_args){ .tool = tool, .threads = 1, .warmup_ns = UINT64_MAX, .priority = 1 /* medium */ };
 	if (tn_rand_os(&a->seed, sizeof a->seed) != TN_OK)
 		a->seed = tn_real_ns();
 	a->seed >>= 32; /* short enough to be typed again */

@@ -36,6 +36,8 @@ struct tb_args {
 	uint64_t count;                  /* 0, or: the window ends after this many operations of the first thread */
 	uint64_t warmup_ns;              /* shortest warm-up */
 	uint64_t deadline_ns;            /* of each request, relative; 0 = the daemon's default */
+	unsigned priority;               /* tent_priority */
+	struct { unsigned priority; uint64_t bytes; uint32_t depth; } background; /* bytes 0: none */
 	unsigned threads;
 	bool busy, verify, hugetlb;
 	uint64_t seed;

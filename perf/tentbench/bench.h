@@ -8,6 +8,7 @@
 
 #include <tent/tent.h>
 
+#include "perf/tentbench/background.h"
 #include "perf/tentbench/cell.h"
 
 struct tb_bench {
@@ -18,6 +19,7 @@ struct tb_bench {
 	tent_memory *memory;       /* the local pool, behind it the place where verify mode reads back */
 	uint8_t *base;
 	uint64_t readback_off;
+	struct tb_background *background; /* NULL: none */
 };
 
 /* Attach, find the processes to charge, open the segment, allocate. false: explained on standard error. */

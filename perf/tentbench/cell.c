@@ -44,6 +44,13 @@ double tb_result_gbps(const struct tb_result *r)
 	return ns == 0 ? 0 : (double)r->bytes / (double)ns;
 }
 
+double tb_result_background_gbps(const struct tb_result *r)
+{
+	uint64_t ns = tb_result_window_ns(r);
+
+	return ns == 0 ? 0 : (double)r->background_bytes / (double)ns;
+}
+
 double tb_result_ops_per_s(const struct tb_result *r)
 {
 	uint64_t ns = tb_result_window_ns(r);

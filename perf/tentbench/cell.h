@@ -40,6 +40,7 @@ struct tb_result {
 	uint64_t ops, bytes;              /* completed inside the window */
 	uint64_t retried;                 /* of them, those that needed more than one attempt */
 	uint64_t verified_bytes;          /* checked, in and outside the window */
+	uint64_t background_bytes;        /* moved beside it meanwhile */
 	uint32_t transports;              /* bit tent_transport: what carried them */
 	struct tb_moment begin, end;
 	struct tn_loghist latency_ns;     /* submit to completion taken */
@@ -49,6 +50,7 @@ struct tb_result {
 /* Length of the window; 0 when the cell never got that far. */
 uint64_t tb_result_window_ns(const struct tb_result *r);
 double tb_result_gbps(const struct tb_result *r);       /* 1e9 bytes per second */
+double tb_result_background_gbps(const struct tb_result *r);
 double tb_result_ops_per_s(const struct tb_result *r);
 /* CPU seconds per 1e9 bytes: of process i of the list, or of all (i < 0). Negative: not known. */
 double tb_result_cpu_per_gb(const struct tb_result *r, const struct tb_procs *ps, int i);

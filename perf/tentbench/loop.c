@@ -60,7 +60,7 @@ struct cell {
 	struct tb_window window;
 	pthread_barrier_t start;
 	tn_a32 phase, failing;
-	uint64_t begin_ops, begin_bytes, begin_retried;
+	uint64_t begin_ops, begin_bytes, begin_retried, begin_background;
 };
 
 TN_PRINTF(2, 3) static void fail(struct cell *c, const char *fmt, ...)
@@ -114,7 +114,7 @@ static void push_request(struct lane *l, uint32_t slot, tent_opcode opcode, uint
 
 	l->pending[l->pending_cnt++] = (tent_request){
 		.opcode = opcode,
-		.priority = TENT_PRIORITY_MEDIUM,
+		.priority = (tent_priority)b->args->priority,
 		.memory = b->memory,
 		.memory_offset = memory_off,
 		.segment = b->segment,
@@ -318,6 +318,7 @@ static void conduct(struct cell *c)
 	switch (tb_window_tick(&c->window, tn_now_ns(), tn_load_relaxed64(&c->lanes[0].ops))) {
 	case TB_EDGE_OPEN:
 		sum_lanes(c, &c->begin_ops, &c->begin_bytes, &c->begin_retried);
+		c->begin_background = tb_background_bytes(c->b->background);
 		tb_procs_sample(&c->b->procs, &c->r->begin);
 		tn_store_relaxed32(&c->phase, PHASE_MEASURE);
 		break;
@@ -327,6 +328,9 @@ static void conduct(struct cell *c)
 		c->r->ops = ops - c->begin_ops;
 		c->r->bytes = bytes - c->begin_bytes;
 		c->r->retried = retried - c->begin_retried;
+		c->r->background_bytes = tb_background_bytes(c->b->background) - c->begin_background;
+		if (tb_background_failed(c->b->background))
+			fail(c, "%s", c->b->background->why);
 		if (c->r->begin.gone || c->r->end.gone)
 			fail(c, "a process whose CPU time is charged ended meanwhile");
 		tn_store_relaxed32(&c->phase, PHASE_DONE);

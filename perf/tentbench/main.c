@@ -15,6 +15,10 @@ static int run(const struct tb_args *a, int argc, char **argv)
 	if (!tb_bench_open(&bench, a))
 		return EXIT_FAILURE;
 	tb_first_lap(&bench, &result);
+	if (!tb_background_start(&bench)) {
+		tb_bench_close(&bench);
+		return EXIT_FAILURE;
+	}
 	tb_report_begin(&report, a, &bench.procs, &result, argc, argv);
 	for (unsigned o = 0; o < a->op_cnt; o++)
 		for (unsigned d = 0; d < a->depth_cnt; d++)
@@ -25,6 +29,7 @@ static int run(const struct tb_args *a, int argc, char **argv)
 				tb_cell_run(&bench, &spec, &result);
 				tb_report_cell(&report, &result);
 			}
+	tb_background_stop(&bench);
 	int rc = tb_report_end(&report);
 	tb_bench_close(&bench);
 	return rc;

@@ -197,6 +197,8 @@ static void json_cell(struct tb_report *rep, const struct tb_result *r)
 		tn_jout_u64(j, "retried", r->retried);
 		json_number(j, "gb_per_s", tb_result_gbps(r), 5);
 		json_number(j, "ops_per_s", tb_result_ops_per_s(r), 1);
+		if (rep->args->background.bytes != 0)
+			json_number(j, "background_gb_per_s", tb_result_background_gbps(r), 5);
 		json_latency(j, "latency_us", &r->latency_ns);
 		if (r->daemon_ns.cnt != 0)
 			json_latency(j, "daemon_latency_us", &r->daemon_ns);
@@ -211,6 +213,8 @@ static void table_notes(struct tb_report *rep, const struct tb_result *r)
 
 	if (rep->args->verify)
 		fprintf(rep->table, "  verified");
+	if (rep->args->background.bytes != 0)
+		fprintf(rep->table, "  beside %.2f GB/s", tb_result_background_gbps(r));
 	if (r->retried != 0)
 		fprintf(rep->table, "  %" PRIu64 " retried", r->retried);
 	if (other >= OTHERS_NOTED)

@@ -65,6 +65,10 @@ static void takes_a_sweep(void)
 	CU_ASSERT_EQUAL(a.seed, 7);
 	CU_ASSERT_EQUAL(a.dir_cnt, 2);
 	CU_ASSERT_STRING_EQUAL(a.dirs[1], "/y");
+	CU_ASSERT(a.priority == 1 && a.background.bytes == 0);
+	CU_ASSERT_EQUAL(parse(&a, TB_TENT, "run kv -y high --background low:64M:4", err), -1);
+	CU_ASSERT(a.priority == 0 && a.background.priority == 2);
+	CU_ASSERT(a.background.bytes == 64 << 20 && a.background.depth == 4);
 	CU_ASSERT_EQUAL(parse(&a, TB_TENT, "run kv --time 10s", err), -1);
 	CU_ASSERT_EQUAL(a.warmup_ns, TN_NS_PER_S);
 	CU_ASSERT_EQUAL(a.op_cnt, 2);
@@ -110,6 +114,13 @@ static void refuses_nonsense(void)
 		{ TB_TENT, "run kv --op copy", "read or write" },
 		{ TB_TENT, "run kv --op read,read", "names read twice" },
 		{ TB_TENT, "run kv --transport pigeon", "any, shm, tcp, hp_tcp or rdma" },
+		{ TB_TENT, "run kv --priority urgent", "--priority is \"urgent\": high, medium or low" },
+		{ TB_TENT, "run kv --background low:64M", "PRIORITY:SIZE:DEPTH" },
+		{ TB_TENT, "run kv --background low:64M:4:1", "PRIORITY:SIZE:DEPTH" },
+		{ TB_TENT, "run kv --background none:64M:4", "the priority is \"none\"" },
+		{ TB_TENT, "run kv --background low:2G:4", "at most 1GiB" },
+		{ TB_TENT, "run kv --background low:64M:0", "from 1 to 4096" },
+		{ TB_TCP, "--background low:64M:4", "unknown option" },
 		{ TB_TENT, "run kv --pool tepid", "cold, hot or a size" },
 		{ TB_TENT, "run kv --pool 1M --size 1M --depth 8", "need 8388608" },
 		{ TB_TENT, "run kv --time 5", "a duration like" },

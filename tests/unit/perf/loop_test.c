@@ -18,11 +18,13 @@
 
 static struct tb_result result;
 
+static struct tb_background *beside;
+
 static void run(struct tb_args *a, enum tb_op op, enum fake_lie lie, uint64_t lie_at)
 {
 	static uint8_t local[READBACK + BLOCK * DEPTH], remote[POOL];
 	struct tb_bench b = { .args = a, .ctx = fake_context(), .segment = fake_segment(), .base = local,
-			      .readback_off = READBACK };
+			      .readback_off = READBACK, .background = beside };
 	struct tb_spec spec = { .op = op, .bytes = BLOCK, .depth = DEPTH, .pool_bytes = POOL };
 	char err[200];
 	uint32_t accept_max = fake.accept_max;
@@ -110,6 +112,24 @@ static void overlooks_nothing(void)
 			}
 }
 
-TN_TEST_MAIN("perf loop", { "what is right is counted", counts_what_is_right },
+/* What runs beside a cell is counted with it, and fails it. */
+static void the_background_counts(void)
+{
+	static struct tb_background g;
+	struct tb_args a = args(false);
+
+	beside = &g;
+	tn_store_relaxed64(&g.bytes, 12345);
+	run(&a, TB_OP_WRITE, FAKE_HONEST, 0);
+	CU_ASSERT(!result.failed && result.background_bytes == 0); /* of this cell */
+	(void)snprintf(g.why, sizeof g.why, "in the background: it rains");
+	tn_store_relaxed32(&g.failed, 1);
+	run(&a, TB_OP_WRITE, FAKE_HONEST, 0);
+	CU_ASSERT(result.failed && strcmp(result.why, "in the background: it rains") == 0);
+	beside = NULL;
+}
+
+TN_TEST_MAIN("perf loop", { "the background counts", the_background_counts },
+	     { "what is right is counted", counts_what_is_right },
 	     { "a full queue is no error", goes_on_when_the_queue_is_full }, { "busy means spinning", spins_when_busy },
 	     { "no lie is overlooked", overlooks_nothing })
