@@ -100,7 +100,7 @@ static void publish(struct dp_worker *w)
 	tn_store_relaxed64(&b->last_progress_ns, w->last_work_ns);
 	tn_store_relaxed32(&b->inflight, st->request[DP_REQUEST_QUEUED] + st->request[DP_REQUEST_RUNNING]);
 	tn_store_relaxed32(&b->queued, w->admission.queued);
-	tn_store_relaxed64(&b->outstanding_bytes, w->admission.window.bytes + w->admission.stalled.bytes);
+	tn_store_relaxed64(&b->outstanding_bytes, dp_admission_out_bytes(&w->admission));
 	tn_store_relaxed32(&b->batches, w->pools.batches.live);
 	tn_store_relaxed32(&b->lanes, lanes);
 	tn_store_relaxed32(&b->transports_up, up);

@@ -17,12 +17,14 @@ struct dp_flow {
 
 struct dp_target {
 	struct dp_flow flows[TN_PRIORITY_CNT];
-	struct dp_window window;
+	struct dp_window window, express;
 	struct tn_list room_link; /* in dp_admission.rooms */
 	struct tn_list moving_link; /* in dp_admission.moving */
+	struct tn_list express_link; /* in dp_admission.express_waits */
 	uint64_t moved_ns;        /* while something is out: when it was answered last, or the first of it went */
 	bool stalled;             /* silent for long: what is out counts in dp_admission.stalled */
 	uint8_t held;             /* enum hold */
+	uint8_t held_from;        /* flows of this class and lower ones stand in no round; TN_PRIORITY_CNT: all do */
 	bool ready;               /* initialised: targets are touched only when used */
 };
 
@@ -32,8 +34,14 @@ struct dp_target_deadlines {
 	struct dp_rate rate;                /* while `drop_infeasible` is set */
 };
 
-/* Why its flows stand in no round, and what ends that: a release, or a transport that may have room again. */
+/* Why flows of it stand in no round, and what ends that: a release, or a transport that may have room again. */
 enum hold { HOLD_NOT, HOLD_WINDOW, HOLD_ROOM };
+
+static void set_express(struct dp_window *express, const struct dp_window *w)
+{
+	express->owners_max = TN_MAX(w->owners_max / DP_ADMISSION_EXPRESS, 1u);
+	express->bytes_max = w->bytes_max / DP_ADMISSION_EXPRESS;
+}
 
 /* The own host has no peer behind it: only the worker's window bounds it. */
 static void set_limits(struct dp_admission *a, struct dp_target *t)
@@ -41,6 +49,7 @@ static void set_limits(struct dp_admission *a, struct dp_target *t)
 	bool peer = t != a->targets;
 	t->window.owners_max = peer ? a->cfg.peer_window_owners : a->cfg.window_owners;
 	t->window.bytes_max = peer ? a->cfg.peer_window_bytes : a->cfg.window_bytes;
+	set_express(&t->express, &t->window);
 }
 
 static struct dp_target *target_of(struct dp_admission *a, const struct dp_owner *o)
@@ -58,6 +67,8 @@ static struct dp_target *target_of(struct dp_admission *a, const struct dp_owner
 	set_limits(a, t);
 	tn_list_init(&t->room_link);
 	tn_list_init(&t->moving_link);
+	tn_list_init(&t->express_link);
+	t->held_from = TN_PRIORITY_CNT;
 	t->ready = true;
 	return t;
 }
@@ -66,6 +77,7 @@ static void set_window(struct dp_admission *a)
 {
 	a->window.owners_max = a->cfg.window_owners;
 	a->window.bytes_max = a->cfg.window_bytes;
+	set_express(&a->express, &a->window);
 	for (unsigned kind = 0; kind < TN_WINDOW_CNT; kind++)
 		tn_gauge_set(a->m, TN_G1(DISPATCH_WINDOW_OWNERS, kind), a->cfg.window_owners);
 }
@@ -87,6 +99,7 @@ tn_status dp_admission_init(struct dp_admission *a, const struct dp_admission_cf
 	for (unsigned kind = 0; kind < TN_TRANSPORT_CNT; kind++)
 		tn_list_init(&a->rooms[kind]);
 	tn_list_init(&a->moving);
+	tn_list_init(&a->express_waits);
 	dp_window_init(&a->stalled, UINT32_MAX, UINT64_MAX);
 	return TN_OK;
 }
@@ -143,22 +156,25 @@ TN_INLINE void flow_refresh(struct dp_admission *a, struct dp_flow *f, unsigned 
 	const struct dp_owner *head = head_of(a, f);
 	if (!head)
 		dp_drr_stop(&a->rounds[priority], &f->drr, false);
-	else if (f->target->held == HOLD_NOT)
+	else if (priority < f->target->held_from)
 		dp_drr_run(&a->rounds[priority], &f->drr, head->bytes);
 }
 
-static void hold(struct dp_admission *a, struct dp_target *t, enum hold why)
+static void hold(struct dp_admission *a, struct dp_target *t, enum hold why, unsigned from)
 {
-	for (unsigned p = 0; p < TN_PRIORITY_CNT; p++)
+	for (unsigned p = from; p < TN_PRIORITY_CNT; p++)
 		dp_drr_stop(&a->rounds[p], &t->flows[p].drr, true);
 	t->held = (uint8_t)why;
+	t->held_from = (uint8_t)from;
 }
 
 /* True when there was something to let go. */
 static bool unhold(struct dp_admission *a, struct dp_target *t)
 {
 	bool any = false;
+	tn_list_unlink(&t->express_link);
 	t->held = HOLD_NOT;
+	t->held_from = TN_PRIORITY_CNT;
 	for (unsigned p = 0; p < TN_PRIORITY_CNT; p++) {
 		flow_refresh(a, &t->flows[p], p);
 		any |= !tn_list_empty(&t->flows[p].owners);
@@ -179,6 +195,15 @@ static void try_room(struct dp_admission *a, unsigned kind)
 		if (unhold(a, tn_list_entry(node, struct dp_target, room_link)))
 			return;
 	}
+}
+
+/* The same for the highest class's part of the worker's window. */
+static void try_express(struct dp_admission *a)
+{
+	struct tn_list *node;
+	while ((node = tn_list_pop_front(&a->express_waits)))
+		if (unhold(a, tn_list_entry(node, struct dp_target, express_link)))
+			return;
 }
 
 void dp_admission_tune(struct dp_admission *a, const struct dp_admission_cfg *cfg)
@@ -229,7 +254,15 @@ void dp_admission_push(struct dp_admission *a, struct dp_owner *o, uint64_t now_
 		flow_refresh(a, f, o->priority);
 }
 
-/* The flow of a class that should go, after setting aside targets whose windows are full. */
+/* May it go in the part of the windows that is the highest class's own? */
+TN_INLINE bool is_express(const struct dp_admission *a, const struct dp_target *t, unsigned priority, uint64_t bytes)
+{
+	return priority == TN_PRIORITY_HIGH && dp_window_has_room(&t->express, bytes) &&
+	       dp_window_has_room(&a->express, bytes) && !t->stalled;
+}
+
+/* The flow of a class that should go, after setting aside targets whose windows are full. Where a lower class waits for
+ * its window, the highest one has only its own part: else it would pass the other by for ever. */
 static struct dp_flow *pick_class(struct dp_admission *a, unsigned priority)
 {
 	for (;;) {
@@ -237,9 +270,14 @@ static struct dp_flow *pick_class(struct dp_admission *a, unsigned priority)
 		if (!d)
 			return NULL;
 		struct dp_flow *f = tn_container_of(d, struct dp_flow, drr);
-		if (dp_window_fits(&f->target->window, d->cost))
+		struct dp_target *t = f->target;
+		if (t->held == HOLD_NOT && dp_window_fits(&t->window, d->cost))
 			return f;
-		hold(a, f->target, HOLD_WINDOW);
+		if (is_express(a, t, priority, d->cost))
+			return f;
+		hold(a, t, HOLD_WINDOW, priority == TN_PRIORITY_HIGH ? 0 : 1);
+		if (priority == TN_PRIORITY_HIGH && dp_window_has_room(&t->express, d->cost))
+			tn_list_push_back(&a->express_waits, &t->express_link); /* the worker's part is full, not the target's */
 	}
 }
 
@@ -247,7 +285,7 @@ struct dp_owner *dp_admission_next(struct dp_admission *a, uint64_t now_ns)
 {
 	if (a->queued == 0)
 		return NULL;
-	struct dp_flow *best = NULL;
+	struct dp_flow *best = NULL, *first = NULL;
 	for (unsigned p = 0; p < TN_PRIORITY_CNT; p++) {
 		bool aged = now_ns - a->served_ns[p] >= DP_ADMISSION_AGE_NS;
 		if (a->rounds[p].runnable == 0) {
@@ -259,32 +297,42 @@ struct dp_owner *dp_admission_next(struct dp_admission *a, uint64_t now_ns)
 		struct dp_flow *f = pick_class(a, p);
 		if (f)
 			best = f; /* an aged lower class goes before what was found above it */
+		if (p == TN_PRIORITY_HIGH)
+			first = f;
 	}
 	if (!best)
 		return NULL;
-	/* One that does not fit the worker's window stops all classes: else small ones would pass it by for ever. */
-	if (!best->target->stalled && !dp_window_fits(&a->window, best->drr.cost))
-		return NULL;
-	return head_of(a, best);
+	/* One that does not fit the worker's window stops all classes, but for what is the highest one's own: else small
+	 * ones would pass it by for ever. */
+	if (best->target->stalled || dp_window_fits(&a->window, best->drr.cost))
+		return head_of(a, best);
+	bool express = first && is_express(a, first->target, TN_PRIORITY_HIGH, first->drr.cost);
+	return express ? head_of(a, first) : NULL;
 }
 
 /* ---- targets that do not answer ---- */
 
-static struct dp_window *counted_in(struct dp_admission *a, const struct dp_target *t)
+TN_INLINE uint32_t out_of(const struct dp_target *t) { return t->window.owners + t->express.owners; }
+
+TN_INLINE struct dp_window *counted_in(struct dp_admission *a, const struct dp_target *t, bool express)
 {
-	return t->stalled ? &a->stalled : &a->window;
+	return tn_unlikely(t->stalled) ? &a->stalled : tn_unlikely(express) ? &a->express : &a->window;
+}
+
+static void count_out(struct dp_window *in, const struct dp_window *what, bool on)
+{
+	in->owners += on ? what->owners : -what->owners;
+	in->bytes += on ? what->bytes : -what->bytes;
 }
 
 /* All that is out changes from one window to the other. */
 static void set_stalled(struct dp_admission *a, struct dp_target *t, bool on)
 {
-	struct dp_window *from = counted_in(a, t);
+	count_out(&a->window, &t->window, !on);
+	count_out(&a->express, &t->express, !on);
+	count_out(&a->stalled, &t->window, on);
+	count_out(&a->stalled, &t->express, on);
 	t->stalled = on;
-	struct dp_window *to = counted_in(a, t);
-	from->owners -= t->window.owners;
-	from->bytes -= t->window.bytes;
-	to->owners += t->window.owners;
-	to->bytes += t->window.bytes;
 }
 
 /* It moves: last of those that may stall. */
@@ -300,7 +348,7 @@ void dp_admission_moved(struct dp_admission *a, uint32_t peer_index, uint64_t no
 	if (peer_index >= a->cfg.targets - 1)
 		return; /* this host, too */
 	struct dp_target *t = &a->targets[peer_index + 1];
-	if (t->window.owners == 0)
+	if (out_of(t) == 0)
 		return;
 	if (t->stalled)
 		set_stalled(a, t, false);
@@ -335,10 +383,18 @@ void dp_admission_served(struct dp_admission *a, const struct dp_owner *o, uint6
 uint32_t dp_admission_permille(struct dp_admission *a, const struct dp_owner *o, uint64_t now_ns)
 {
 	const struct dp_target *t = o->target;
-	return dp_rate_permille(&deadlines_of(a, t)->rate, t->window.bytes + o->bytes, tn_remaining_ns(o->deadline_ns, now_ns), now_ns);
+	uint64_t bytes = t->window.bytes + t->express.bytes + o->bytes;
+	return dp_rate_permille(&deadlines_of(a, t)->rate, bytes, tn_remaining_ns(o->deadline_ns, now_ns), now_ns);
 }
 
 /* ---- out of the queue ---- */
+
+TN_INLINE void take_windows(struct dp_admission *a, struct dp_target *t, struct dp_owner *o, bool express)
+{
+	o->express = express;
+	dp_window_take(tn_unlikely(express) ? &t->express : &t->window, o->bytes);
+	dp_window_take(counted_in(a, t, express), o->bytes);
+}
 
 void dp_admission_dispatch(struct dp_admission *a, struct dp_owner *o, uint64_t now_ns)
 {
@@ -347,23 +403,24 @@ void dp_admission_dispatch(struct dp_admission *a, struct dp_owner *o, uint64_t 
 	dequeue(a, f, o);
 	dp_drr_charge(&f->drr);
 	flow_refresh(a, f, o->priority);
-	if (t->window.owners == 0 && t != a->targets) /* this host answers for itself */
+	if (out_of(t) == 0 && t != a->targets) /* this host answers for itself */
 		stamp(a, t, now_ns);
-	dp_window_take(counted_in(a, t), o->bytes);
-	dp_window_take(&t->window, o->bytes);
+	take_windows(a, t, o, is_express(a, t, o->priority, o->bytes));
 	a->served_ns[o->priority] = now_ns;
 	o->dispatch_ns = now_ns;
 	a->queued--;
 	dp_tally_dispatched(a->tally, o->kind, o->bytes, now_ns - o->admit_ns);
 	if (a->room_cnt > 0)
 		try_room(a, kind_of(o));
+	if (o->express)
+		try_express(a);
 }
 
 void dp_admission_defer(struct dp_admission *a, struct dp_owner *o)
 {
 	struct dp_target *t = o->target;
 	count_event(a, o->kind, TN_ADMISSION_DEFER);
-	hold(a, t, HOLD_ROOM);
+	hold(a, t, HOLD_ROOM, 0);
 	tn_list_push_back(&a->rooms[kind_of(o)], &t->room_link);
 	a->room_cnt++;
 }
@@ -393,14 +450,17 @@ void dp_admission_drop(struct dp_admission *a, struct dp_owner *o, uint64_t now_
 void dp_admission_release(struct dp_admission *a, struct dp_owner *o)
 {
 	struct dp_target *t = o->target;
-	dp_window_give(counted_in(a, t), o->bytes);
-	dp_window_give(&t->window, o->bytes);
-	if (t->window.owners == 0) {
+	struct dp_window *own = tn_unlikely(o->express) ? &t->express : &t->window;
+	dp_window_give(own, o->bytes);
+	dp_window_give(counted_in(a, t, o->express), o->bytes);
+	if (out_of(t) == 0) {
 		tn_list_unlink(&t->moving_link);
 		t->stalled = false;
 	}
 	if (t->held == HOLD_WINDOW)
 		(void)unhold(a, t);
+	if (o->express)
+		try_express(a);
 	dp_tally_released(a->tally, o->kind, o->bytes);
 }
 

@@ -2,7 +2,8 @@
  * Admission: who waits and who may go. One queue per (target, priority), deficit round robin between the targets of a
  * priority, strict priority between classes with an ageing rule, a dispatch window for the worker and one per peer.
  * What is out at a peer that answers nothing for a while leaves the worker's window: peers that are dead, but not yet
- * found so, bound themselves, not the others. Inside a queue the order is that of arrival or, where asked for, of deadlines.
+ * found so, bound themselves, not the others. An eighth more of each window is there for the highest class alone, so that
+ * what lower classes have out does not keep it waiting. Inside a queue the order is that of arrival or, where asked for, of deadlines.
  * Every way into and out of a queue is one function here and counts its event exactly once (contract equation 4).
  * A waiting owner holds nothing. One worker; time is an argument. */
 #ifndef DP_ADMISSION_QUEUE_H
@@ -15,6 +16,8 @@
 #include "dataplane/request/request.h"
 #include "dataplane/stats/tally.h"
 
+/* Of a window, what the highest class has besides: one part in ... */
+#define DP_ADMISSION_EXPRESS 8u
 /* A class that had work and was not served for this long gets one owner through before higher classes. */
 #define DP_ADMISSION_AGE_NS UINT64_C(10000000)
 
@@ -33,8 +36,10 @@ struct dp_target_deadlines;
 
 struct dp_admission {
 	struct dp_admission_cfg cfg;
-	struct dp_window window;          /* all that is out, but for what is out at stalled peers */
-	struct dp_window stalled;         /* that; bounded by the windows of these peers */
+	struct dp_window window;          /* all that is out, but for what is in the next two */
+	struct dp_window express;         /* of the highest class, in the part that is its own */
+	struct dp_window stalled;         /* at stalled peers; bounded by the windows of these peers */
+	struct tn_list express_waits;     /* targets that wait for room in `express`, longest first */
 	struct tn_list moving;            /* peers with something out and not stalled, longest silent first */
 	struct dp_drr rounds[TN_PRIORITY_CNT];
 	uint64_t served_ns[TN_PRIORITY_CNT]; /* last time the class was served or had no runnable flow */
@@ -53,6 +58,16 @@ tn_status dp_admission_init(struct dp_admission *a, const struct dp_admission_cf
  * fits. Walks over all targets and, to order them anew, over what is queued: for reloads only. */
 void dp_admission_tune(struct dp_admission *a, const struct dp_admission_cfg *cfg);
 void dp_admission_destroy(struct dp_admission *a); /* accepts a zeroed object */
+
+/* All that is out. */
+TN_INLINE uint64_t dp_admission_out_bytes(const struct dp_admission *a)
+{
+	return a->window.bytes + a->express.bytes + a->stalled.bytes;
+}
+TN_INLINE uint32_t dp_admission_out_owners(const struct dp_admission *a)
+{
+	return a->window.owners + a->express.owners + a->stalled.owners;
+}
 
 /* Enter the queue (state is the caller's): at its end, or at its front when the owner was there before. */
 void dp_admission_push(struct dp_admission *a, struct dp_owner *o, uint64_t now_ns, bool front);

@@ -81,6 +81,7 @@ struct dp_owner {
 	uint8_t state, op /* enum tn_op */, priority, hint;
 	bool may_have_left;        /* a WRITE attempt ended without proof that no byte left */
 	bool child_kept;           /* a span of one of its attempts was kept */
+	bool express;              /* it is out in the windows of the highest class */
 	uint8_t end_outcome;       /* enum tn_outcome for which its attempt is being canceled */
 	uint8_t attempt_cnt, failover_cnt, candidate; /* attempts so far; index into candidates[] */
 	uint8_t stale_cnt;         /* attempts that found the registration stale */

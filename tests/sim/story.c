@@ -68,8 +68,8 @@ static void check_workers_empty(void)
 				  p->owners.live, p->attempts.live, p->batches.live, p->notes.live);
 			sim_check(tn_list_empty(&w->qps) && tn_list_empty(&w->waiting) && tn_list_empty(&w->quiescing), "leak",
 				  "host %u worker %u: something is left in its lists", h, i);
-			sim_check(w->admission.window.bytes == 0 && w->admission.stalled.bytes == 0, "leak",
-				  "host %u worker %u: %llu bytes in its window", h, i, (unsigned long long)w->admission.window.bytes);
+			sim_check(dp_admission_out_bytes(&w->admission) == 0, "leak",
+				  "host %u worker %u: %llu bytes in its window", h, i, (unsigned long long)dp_admission_out_bytes(&w->admission));
 		}
 	}
 }

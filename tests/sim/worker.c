@@ -32,8 +32,8 @@ static void check_windows(const struct dp_worker *w)
 {
 	const struct dp_states *s = &w->pools.states;
 	uint32_t held = s->owner[DP_OWNER_DISPATCHED] + s->owner[DP_OWNER_DONE];
-	sim_check(w->admission.window.owners + w->admission.stalled.owners == held, "windows",
-		  "worker %u: %u owners in the windows, %u dispatched", w->index, w->admission.window.owners + w->admission.stalled.owners,
+	sim_check(dp_admission_out_owners(&w->admission) == held, "windows",
+		  "worker %u: %u owners in the windows, %u dispatched", w->index, dp_admission_out_owners(&w->admission),
 		  held);
 	sim_check(w->admission.queued == s->owner[DP_OWNER_QUEUED], "windows", "worker %u: %u owners queued, %u in that state", w->index,
 		  w->admission.queued, s->owner[DP_OWNER_QUEUED]);

@@ -248,7 +248,7 @@ static void test_random_drops(void)
 		}
 		equation();
 		CU_ASSERT_EQUAL(adm.queued, queued_cnt);
-		CU_ASSERT_EQUAL(adm.window.owners, running_cnt);
+		CU_ASSERT_EQUAL(dp_admission_out_owners(&adm), running_cnt);
 	}
 	CU_ASSERT_TRUE(dropped > OWNERS / 10);
 	CU_ASSERT_EQUAL(adm.window.bytes, 0);
@@ -307,9 +307,10 @@ static void windows_are_sums(const struct out *out, uint32_t out_cnt)
 		for (uint32_t k = 0; k < out[i].cnt; k++)
 			bytes += out[i].of[k]->bytes;
 	}
-	CU_ASSERT_EQUAL_FATAL(adm.window.owners + adm.stalled.owners, owners);
-	CU_ASSERT_EQUAL_FATAL(adm.window.bytes + adm.stalled.bytes, bytes);
-	CU_ASSERT_FATAL(adm.window.owners <= owners && adm.window.bytes <= bytes); /* neither is below 0 */
+	CU_ASSERT_EQUAL_FATAL(dp_admission_out_owners(&adm), owners);
+	CU_ASSERT_EQUAL_FATAL(dp_admission_out_bytes(&adm), bytes);
+	CU_ASSERT_FATAL(adm.window.owners <= owners && adm.window.bytes <= bytes); /* none is below 0 */
+	CU_ASSERT_FATAL(adm.express.owners <= owners && adm.express.bytes <= bytes);
 }
 
 static void let_go(struct out *out)
@@ -374,8 +375,8 @@ static void test_dead_peers(void)
 		let_go(&out[i]);
 	drain(now);
 	CU_ASSERT_EQUAL(adm.queued, 0);
-	CU_ASSERT_EQUAL(adm.window.owners + adm.stalled.owners, 0);
-	CU_ASSERT_EQUAL(adm.window.bytes + adm.stalled.bytes, 0);
+	CU_ASSERT_EQUAL(dp_admission_out_owners(&adm), 0);
+	CU_ASSERT_EQUAL(dp_admission_out_bytes(&adm), 0);
 	dp_admission_destroy(&adm);
 }
 
@@ -595,6 +596,75 @@ static void test_owner_kinds(void)
 	dp_admission_destroy(&adm);
 }
 
+/* What fills the windows is of the lowest class: the highest one goes in its own part, at the same peer and at another one,
+ * and takes nothing from who waits for the rest. */
+static void test_express(void)
+{
+	setup(100, 1000, 100, 1000);
+	uint64_t now = TN_NS_PER_S;
+	struct dp_owner *low[2], *high[4], *got;
+	low[0] = push(1, TN_PRIORITY_LOW, 1000, now);
+	CU_ASSERT_EQUAL(go(now, &got), 1); /* both windows are full */
+	low[1] = push(1, TN_PRIORITY_LOW, 1000, now);
+	struct dp_owner *medium = push(2, TN_PRIORITY_MEDIUM, 50, now);
+	CU_ASSERT_PTR_NULL(dp_admission_next(&adm, now));
+	high[0] = push(1, TN_PRIORITY_HIGH, 60, now);
+	high[1] = push(2, TN_PRIORITY_HIGH, 60, now);
+	for (unsigned i = 0; i < 2; i++) {
+		CU_ASSERT_TRUE(go(now, &got) <= 2 && got && got->priority == TN_PRIORITY_HIGH);
+		now += DP_ADMISSION_AGE_NS; /* the others age meanwhile: they do not fit all the same */
+	}
+	high[2] = push(1, TN_PRIORITY_HIGH, 60, now); /* an eighth is 125 */
+	high[3] = push(3, TN_PRIORITY_HIGH, 60, now);
+	CU_ASSERT_PTR_NULL(dp_admission_next(&adm, now));
+	CU_ASSERT(adm.window.bytes == 1000 && adm.express.bytes == 120);
+	for (unsigned i = 0; i < 2; i++) { /* one by one */
+		dp_admission_release(&adm, high[i]);
+		CU_ASSERT_TRUE(go(now, &got) != UINT32_MAX - 1 && (got == high[2] || got == high[3]));
+		CU_ASSERT_PTR_NULL(dp_admission_next(&adm, now));
+	}
+	/* Urgent ones are out all the time, and the others go as soon as there is room for them without those. */
+	dp_admission_release(&adm, low[0]);
+	CU_ASSERT(go(now, &got) != UINT32_MAX - 1 && adm.express.bytes == 120);
+	dp_admission_release(&adm, got);
+	CU_ASSERT(go(now, &got) != UINT32_MAX - 1 && adm.express.bytes == 120);
+	dp_admission_release(&adm, got);
+	CU_ASSERT(adm.queued == 0 && adm.window.owners == 0);
+	dp_admission_release(&adm, high[2]);
+	dp_admission_release(&adm, high[3]);
+	CU_ASSERT_EQUAL(dp_admission_out_owners(&adm), 0);
+	dp_admission_destroy(&adm);
+	free(low[0]), free(low[1]), free(medium);
+	for (unsigned i = 0; i < 4; i++)
+		free(high[i]);
+}
+
+/* What is out in the highest class's part leaves the worker's account with the rest when the peer falls silent. */
+static void test_express_stalls(void)
+{
+	setup(100, 1000, 100, 1000);
+	uint64_t now = TN_NS_PER_S;
+	struct dp_owner *a = push(1, TN_PRIORITY_HIGH, 100, now), *b = push(1, TN_PRIORITY_LOW, 300, now), *got;
+	struct dp_owner *c = push(2, TN_PRIORITY_HIGH, 100, now);
+	CU_ASSERT_EQUAL(go(now, &got), 1);
+	CU_ASSERT_EQUAL(adm.express.bytes, 100);
+	CU_ASSERT_EQUAL(go(now, &got), 2); /* 125 are not enough for both: as anybody */
+	CU_ASSERT_EQUAL(go(now, &got), 1);
+	CU_ASSERT(adm.express.bytes == 100 && adm.window.bytes == 400);
+	dp_admission_moved(&adm, 2, now + STALL_NS);
+	dp_admission_resume(&adm, now + STALL_NS);
+	CU_ASSERT(adm.express.bytes == 0 && adm.window.bytes == 100 && adm.stalled.bytes == 400);
+	dp_admission_release(&adm, a);
+	CU_ASSERT(adm.express.bytes == 0 && adm.stalled.bytes == 300);
+	dp_admission_moved(&adm, 1, now + STALL_NS);
+	CU_ASSERT(adm.stalled.bytes == 0 && adm.window.bytes == 400);
+	dp_admission_release(&adm, b);
+	dp_admission_release(&adm, c);
+	CU_ASSERT_EQUAL(dp_admission_out_bytes(&adm), 0);
+	free(a), free(b), free(c);
+	dp_admission_destroy(&adm);
+}
+
 TN_TEST_MAIN("queue",
 	{ "random drops leave nothing behind", test_random_drops },
 	{ "first in first out within a window", test_fifo_and_window },
@@ -611,4 +681,6 @@ TN_TEST_MAIN("queue",
 	{ "the earliest deadline first, where asked for", test_earliest_first },
 	{ "the earliest deadline first beside drops", test_earliest_first_drops },
 	{ "each kind of owner is counted apart", test_owner_kinds },
+	{ "the highest class does not wait for bulk", test_express },
+	{ "the part of the highest class at a silent peer", test_express_stalls },
 )

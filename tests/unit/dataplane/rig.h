@@ -219,7 +219,7 @@ static inline void rig_close(struct rig *g)
 	CU_ASSERT_EQUAL(g->w->pools.requests.live, 0);
 	CU_ASSERT_EQUAL(g->w->pools.owners.live, 0);
 	CU_ASSERT_EQUAL(g->w->pools.attempts.live, 0);
-	CU_ASSERT_EQUAL(g->w->admission.window.owners + g->w->admission.stalled.owners, 0);
+	CU_ASSERT_EQUAL(dp_admission_out_owners(&g->w->admission), 0);
 	CU_ASSERT_EQUAL(g->w->admission.queued, 0);
 	rig_check_equations(g);
 	for (uint32_t i = 0; i < g->event_cnt; i++)
