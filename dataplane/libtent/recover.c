@@ -182,15 +182,17 @@ static tn_status ask(tent_context *ctx, int sock, const struct lt_call *call, st
 	return s;
 }
 
-/* The same, asked again while its workers are behind. A successor that drains already is of no use. */
+/* The same, asked again while its workers are behind, or it has no memory for now: everybody asks at once. A successor that
+ * drains already is of no use. */
 static tn_status ask_until_taken(tent_context *ctx, int sock, const struct lt_call *call, struct lt_reply *reply)
 {
 	for (;;) {
 		tn_status s = ask(ctx, sock, call, reply);
 
-		if (s != TN_OK || !lt_reply_is_not_now(reply))
+		bool scarce = s == TN_OK && reply->status == TN_NO_MEMORY, late = tn_now_ns() >= call->deadline_ns;
+		if (s != TN_OK || (scarce ? late : !lt_reply_is_not_now(reply)))
 			return s;
-		if (reply->status == TN_DATAPLANE_DOWN || tn_now_ns() >= call->deadline_ns)
+		if (reply->status == TN_DATAPLANE_DOWN || late)
 			return TN_DATAPLANE_DOWN;
 		if (!nap(ctx, -1, tn_deadline_after(tn_now_ns(), BACKOFF_MIN_NS)))
 			return TN_CLOSED;

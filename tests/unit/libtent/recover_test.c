@@ -556,6 +556,29 @@ static void a_segment_waits_for_memory_there(void)
 	rig_down(&r);
 }
 
+/* The same for what the application has: its requests wait, they do not fail. */
+static void memory_waits_for_memory_there(void)
+{
+	struct rig r;
+	struct app a;
+	tent_completion c[4];
+
+	up(&r, &a);
+	rig_set(&r, &r.ctl->may_finish, 0);
+	CU_ASSERT_EQUAL(app_submit(&a, app_request(&a, TENT_READ, 0, 64, 1)), TENT_OK);
+	rig_wait_for(&r.ctl->taken, 1);
+	rig_kill(&r);
+	tn_store_release32(&r.ctl->may_finish, UINT32_MAX);
+	tn_store_release32(&r.ctl->refuse_register, (uint32_t)TENT_NO_MEMORY);
+	rig_start(&r);
+	(void)poll(NULL, 0, 100);
+	tn_store_release32(&r.ctl->refuse_register, 0);
+	app_collect(&a, c, 1);
+	CU_ASSERT_EQUAL(c[0].status, TENT_OK);
+	app_down(&a);
+	rig_down(&r);
+}
+
 static void what_does_not_come_back_fails_alone(void)
 {
 	struct rig r;
@@ -774,6 +797,8 @@ TN_TEST_MAIN("libtent recover",
 	{ "a withdrawn segment stays withdrawn", a_withdrawn_segment_stays_withdrawn },
 	{ "a segment that is refused is lost", a_segment_that_is_refused_is_lost },
 	{ "a segment waits for memory there", a_segment_waits_for_memory_there },
+	{ "memory waits for memory there", memory_waits_for_memory_there },
+	{ "memory waits for memory there", memory_waits_for_memory_there },
 	{ "what does not come back fails alone", what_does_not_come_back_fails_alone },
 	{ "control calls wait for the successor", control_calls_wait_for_the_successor },
 	{ "closing meets the successor", closing_meets_the_successor },
