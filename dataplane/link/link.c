@@ -319,8 +319,11 @@ static tn_status question_failed(struct dp_link *l, const char *what, tn_status 
 	return status == TN_STALE || status == TN_DATAPLANE_DOWN ? TN_CONTROLPLANE_DOWN : status;
 }
 
-static tn_status answer_malformed(const char *what, const char *err)
+/* What it was given to say about an answer that cannot be used. */
+static tn_status answer_unusable(const char *what, tn_status why, const char *err)
 {
+	if (why == TN_NO_MEMORY)
+		return why; /* ours; nothing is wrong with the answer */
 	tn_log_warn("link", "the control plane's answer to %s is malformed: %s", what, err);
 	return TN_INTERNAL;
 }
@@ -347,7 +350,7 @@ static void on_opened(struct dp_call *call, tn_status status, const char *detail
 		status = dp_link_peer_read(peer_json, &peer, err);
 	if (status == TN_OK)
 		status = dp_link_remote_read(segment_json, &peer.session, &found, err);
-	open->done(open, status == TN_OK ? TN_OK : answer_malformed("open", err), &peer, found);
+	open->done(open, status == TN_OK ? TN_OK : answer_unusable("open", status, err), &peer, found);
 	explicit_bzero(&peer, sizeof peer);
 }
 
@@ -386,7 +389,7 @@ static void on_refreshed(struct dp_call *call, tn_status status, const char *det
 	memcpy(err, in.err, sizeof err);
 	if (status == TN_OK)
 		status = dp_link_peer_read(peer_json, &peer, err);
-	refresh->done(refresh, status == TN_OK ? TN_OK : answer_malformed("peer_refresh", err), &peer);
+	refresh->done(refresh, status == TN_OK ? TN_OK : answer_unusable("peer_refresh", status, err), &peer);
 	explicit_bzero(&peer, sizeof peer);
 }
 
