@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tests/sim/host.h"
+#include "tests/sim/trouble.h"
 
 #define LOCAL_SMALL 24u
 #define LOCAL_SMALL_BYTES 1024u
@@ -534,6 +535,13 @@ static void kill_it(void *arg, uint64_t num)
 	(void)num;
 	if (!calm())
 		sim_kill(arg);
+}
+
+void sim_app_kill_in(uint32_t host, uint64_t delay_ns)
+{
+	struct sim_proc *p = sim_apps[host * 2 + (uint32_t)sim_pick(0, 1)].proc;
+	if (!calm() && sim_trouble_kills() && p != NULL)
+		sim_after(delay_ns, kill_it, p, 0);
 }
 
 static void app_start(void *arg, uint64_t num)

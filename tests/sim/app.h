@@ -20,6 +20,8 @@ extern struct sim_app sim_apps[SIM_APPS];
 void sim_apps_start(void);
 /* The next one that starts is killed while it still sets itself up. */
 void sim_apps_die_young(void);
+/* While things go wrong: one of this host is killed after so long. */
+void sim_app_kill_in(uint32_t host, uint64_t delay_ns);
 /* How each is doing, into the trace. */
 void sim_apps_print(void);
 /* Things stopped going wrong: from now on everything must heal, then applications end by themselves at end_ns and are not

@@ -18,6 +18,7 @@
 #include "tests/sim/fd.h"
 #include "tests/sim/link.h"
 #include "tests/sim/net.h"
+#include "tests/sim/trouble.h"
 
 #define TICK_NS (50 * TN_NS_PER_MS)
 #define BREAK_NS (15 * TN_NS_PER_S) /* a connection between control planes that nothing passes breaks */
@@ -99,6 +100,12 @@ static void *dataplane_main(void *arg)
 	sim_exit_process();
 }
 
+static void stop_young(void *arg, uint64_t num)
+{
+	(void)num;
+	(void)sim_signal(arg, SIGTERM);
+}
+
 static void dataplane_start(void *arg, uint64_t num)
 {
 	struct sim_host *h = arg;
@@ -109,6 +116,10 @@ static void dataplane_start(void *arg, uint64_t num)
 	h->dataplane->died = dataplane_died;
 	h->dataplane->died_arg = h;
 	(void)sim_spawn(h->dataplane, "", dataplane_main, h);
+	if (h->dataplane_starts > 1 && !let_die && sim_chance(20)) /* asked to stop before it has started */
+		sim_after(sim_pick(0, 60000), stop_young, h->dataplane, 0);
+	if (h->dataplane_starts > 1 && sim_trouble_starves() && sim_chance(6)) /* cannot start */
+		h->dataplane->alloc_countdown = sim_pick(225, 275);
 	sim_trace("start %s", name);
 }
 
@@ -368,6 +379,9 @@ static void controlplane_start(void *arg, uint64_t num)
 	h->controlplane = sim_proc_new(h->index, name);
 	h->controlplane->died = controlplane_died;
 	h->controlplane->died_arg = m;
+	/* The data plane that attaches to it may be short of memory right then. */
+	if (h->controlplane_starts > 1 && !let_die && h->dataplane != NULL && sim_chance(3))
+		h->dataplane->alloc_countdown = sim_pick(1, 80);
 	(void)sim_spawn(h->controlplane, "", controlplane_main, m);
 	sim_trace("start %s", name);
 }

@@ -8,6 +8,7 @@
 #include "dataplane/worker_state.h"
 #include "tests/sim/app.h"
 #include "tests/sim/fd.h"
+#include "tests/sim/guests.h"
 #include "tests/sim/host.h"
 #include "tests/sim/net.h"
 #include "tests/sim/trouble.h"
@@ -30,7 +31,7 @@ static bool all_drained(void)
 	for (uint32_t i = 0; i < SIM_APPS; i++)
 		if (!sim_apps[i].drained)
 			return false;
-	return true;
+	return sim_guests_gone();
 }
 
 static bool all_healed(void)

@@ -7,6 +7,7 @@
 
 #include "tests/sim/app.h"
 #include "tests/sim/fd.h"
+#include "tests/sim/guests.h"
 #include "tests/sim/host.h"
 #include "tests/sim/net.h"
 
@@ -89,6 +90,21 @@ static void restart_politely(void)
 		sim_trace("SIGTERM to %s", p->name);
 }
 
+static void ask_resume(void *arg, uint64_t host)
+{
+	(void)arg;
+	sim_host_ask((uint32_t)host, "resume", NULL, NULL);
+}
+
+static void pause_for_a_while(void)
+{
+	uint32_t host = (uint32_t)sim_pick(0, SIM_HOSTS - 1);
+	sim_host_ask(host, "pause", NULL, NULL);
+	sim_after(sim_pick(1, 500) * TN_NS_PER_MS, ask_resume, NULL, host);
+}
+
+static void drain(void) { sim_host_ask((uint32_t)sim_pick(0, SIM_HOSTS - 1), "drain", NULL, NULL); }
+
 static void reload(void)
 {
 	struct sim_proc *p = any_dataplane();
@@ -136,6 +152,9 @@ static void withdraw(void)
 	sim_host_ask(app / 2, "segment_withdraw", "name", name);
 }
 
+static void stranger(void) { sim_stranger((uint32_t)sim_pick(0, SIM_HOSTS - 1)); }
+static void vandal(void) { sim_vandal((uint32_t)sim_pick(0, SIM_HOSTS - 1)); }
+
 static void kill_young(void)
 {
 	sim_apps_die_young();
@@ -144,7 +163,19 @@ static void kill_young(void)
 static const struct { void (*happen)(void); uint32_t weight; } kinds[] = {
 	{ kill_now, 3 }, { kill_at_hook, 5 }, { stop_for_a_while, 3 }, { cut, 3 }, { reset, 5 }, { restart_politely, 2 },
 	{ reload, 1 }, { slow_link, 2 }, { no_memory, 3 }, { fail_on_order, 1 }, { withdraw, 1 }, { kill_young, 2 },
+	{ stranger, 1 }, { vandal, 1 }, { pause_for_a_while, 1 }, { drain, 1 },
 };
+
+static bool has(void (*what)(void))
+{
+	for (uint32_t i = 0; i < TN_ARRAY_LEN(kinds) && !over; i++)
+		if (kinds[i].happen == what)
+			return (kinds_on >> i & 1) != 0;
+	return false;
+}
+
+bool sim_trouble_kills(void) { return has(kill_young); }
+bool sim_trouble_starves(void) { return has(no_memory); }
 
 static void happen(void *arg, uint64_t num)
 {
@@ -178,6 +209,9 @@ void sim_trouble_end(void)
 {
 	over = true;
 	heal(NULL, 0);
+	/* Until every control plane is back. */
+	for (uint64_t i = 0; i < 40; i++)
+		sim_after(i * 250 * TN_NS_PER_MS, ask_resume, NULL, i % SIM_HOSTS);
 	for (struct sim_proc *p = sim.procs; p != NULL; p = p->next) {
 		sim_cont(p);
 		p->hook_countdown = p->alloc_countdown = 0;

@@ -5,6 +5,7 @@
 
 #include "common/metrics_check.h"
 #include "dataplane/worker_state.h"
+#include "tests/sim/app.h"
 #include "tests/sim/host.h"
 #include "tests/sim/kernel.h"
 
@@ -46,6 +47,15 @@ static void check_step(const struct dp_worker *w)
 	check_windows(w);
 }
 
+/* Something else has its CPU for long. Applications go on meanwhile, or die. */
+static void stall(const struct sim_host *h)
+{
+	uint64_t ns = sim_pick(1, 30) * TN_NS_PER_MS;
+	if (sim_chance(2))
+		sim_app_kill_in(h->index, sim_pick(0, ns));
+	sim_sleep(ns);
+}
+
 static void *worker_main(void *arg)
 {
 	struct dp_worker *w = arg;
@@ -63,6 +73,8 @@ static void *worker_main(void *arg)
 		uint64_t until_ns;
 		check_step(w);
 		if (work > 0 || dp_worker_next_ns(w) <= w->now_ns) {
+			if (sim_chance(800))
+				stall(h);
 			sim_sleep(sim_pick(300, 3000));
 		} else if (dp_worker_sleep_begin(w, &until_ns)) {
 			uint32_t served = dp_poller_sleep(&w->poller, until_ns - w->now_ns);
