@@ -116,8 +116,7 @@ static tn_status remote_set(struct dp_worker *w, struct dp_quiesce *q)
 static tn_status peer_set(struct dp_worker *w, const struct dp_peer *peer)
 {
 	const struct dp_peer *old = dp_view_peer(&w->view, peer->index);
-	bool renewed = old && (!tn_id128_eq(&old->session, &peer->session) || old->endpoint_cnt != peer->endpoint_cnt ||
-			       memcmp(old->endpoints, peer->endpoints, peer->endpoint_cnt * sizeof peer->endpoints[0]) != 0);
+	bool renewed = old && (!tn_id128_eq(&old->session, &peer->session) || !dp_peer_same_endpoints(old, peer));
 	tn_status s = dp_view_peer_set(&w->view, peer);
 	if (s != TN_OK)
 		return s;
@@ -180,17 +179,10 @@ static void remote_close(struct dp_worker *w, tn_handle h)
 		cancel_users(w, dp_view_remote_slot(&w->view, h)->obj->client_id, 0, h);
 }
 
-/* The first transport that has the operation (lanes and datagrams: the framed ones). */
-#define FIRST_WITH(w, op, t) \
-	struct dp_transport *t = NULL; \
-	for (uint32_t i_ = 0; i_ < (w)->transport_cnt && !t; i_++) \
-		if ((w)->transports[i_]->ops->op) \
-			t = (w)->transports[i_]
-
 static tn_status lane_adopt(struct dp_worker *w, const struct dp_cmd *cmd)
 {
-	FIRST_WITH(w, lane_adopt, t);
-	if (t) { /* also when it stops: the transport answers so */
+	struct dp_transport *t = cmd->len < TN_TRANSPORT_CNT ? w->selector.by_kind[cmd->len] : NULL;
+	if (t && t->ops->lane_adopt) { /* also when it stops: the transport answers so */
 		t->ops->lane_adopt(t, cmd->fd, cmd->ptr);
 		return TN_OK;
 	}
@@ -201,8 +193,13 @@ static tn_status lane_adopt(struct dp_worker *w, const struct dp_cmd *cmd)
 
 static tn_status datagram(struct dp_worker *w, const struct dp_cmd *cmd)
 {
-	FIRST_WITH(w, datagram_send, t);
-	tn_status s = t ? t->ops->datagram_send(t, (uint32_t)cmd->num2, cmd->ptr, cmd->len) : TN_UNSUPPORTED;
+	const struct dp_peer *peer = dp_view_peer(&w->view, (uint32_t)cmd->num2);
+	tn_status s = TN_UNSUPPORTED; /* not in vain where the peer has no address */
+	for (uint32_t i = 0; i < w->transport_cnt && s == TN_UNSUPPORTED; i++) {
+		struct dp_transport *t = w->transports[i];
+		if (t->ops->datagram_send && peer && peer->of[t->ops->kind].cnt > 0)
+			s = t->ops->datagram_send(t, (uint32_t)cmd->num2, cmd->ptr, cmd->len);
+	}
 	free(cmd->ptr);
 	return s;
 }

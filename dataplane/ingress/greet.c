@@ -263,7 +263,7 @@ static void adopt(struct greet *w, struct dp_peer_slot *slot)
 	dp_loop_del(&ctl->loop, &w->source);
 	(void)tn_fetch_add32(&slot->conn_cnt, 1);
 	if (dp_crew_post(&ctl->crew, path_worker(hello, ctl->crew.cnt),
-	                 (struct dp_cmd){ .kind = DP_CMD_LANE_ADOPT, .fd = w->source.fd, .ptr = hello })) {
+	                 (struct dp_cmd){ .kind = DP_CMD_LANE_ADOPT, .fd = w->source.fd, .ptr = hello, .len = TN_TRANSPORT_TCP })) {
 		w->source.fd = -1;
 		ctl->greet.accepted_cnt++;
 	} else {

@@ -7,6 +7,7 @@
 
 #include "common/addr.h"
 #include "dataplane/link/wire.h"
+#include "dataplane/transport/registry.h"
 #include "dataplane/transport/stream/frame.h"
 
 json_t *dp_link_segment_json(const struct dp_segment *s)
@@ -39,7 +40,17 @@ size_t dp_link_segment_text_max(const struct dp_segment *s)
 	return 384 + (size_t)s->buffer_cnt * 96 + (size_t)s->peer_cnt * (TN_NAME_MAX + 4);
 }
 
-/* "tcp" entries only; kinds that this build does not know are another version's business. */
+/* NULL: a kind that is not in this build. What its addresses look like is another version's business. */
+static struct dp_endpoints *endpoints_of(struct dp_peer *peer, const char *transport)
+{
+	enum tn_config_key enable;
+
+	for (unsigned kind = TN_TRANSPORT_UNSPEC + 1; kind < TN_TRANSPORT_CNT; kind++)
+		if (strcmp(transport, tn_transport_name(kind)) == 0 && dp_registry_built(kind, &enable))
+			return &peer->of[kind];
+	return NULL;
+}
+
 static void endpoint_read(struct tn_json_in *list, const json_t *j, struct dp_peer *peer)
 {
 	const char *transport = "", *address = "";
@@ -54,13 +65,14 @@ static void endpoint_read(struct tn_json_in *list, const json_t *j, struct dp_pe
 		(void)tn_json_refuse(list, "endpoints", "has a malformed entry");
 		return;
 	}
-	if (strcmp(transport, tn_transport_name(TN_TRANSPORT_TCP)) != 0 || peer->endpoint_cnt == DP_ENDPOINTS_MAX)
+	struct dp_endpoints *e = endpoints_of(peer, transport);
+	if (e == NULL || e->cnt == DP_ENDPOINTS_MAX)
 		return;
 	if (tn_addr_parse(address, TN_ADDR_NEED_PORT, &addr, why) != TN_OK) {
 		(void)tn_json_refuse(list, "endpoints", "has a bad address: %.80s", why);
 		return;
 	}
-	peer->endpoints[peer->endpoint_cnt++] = addr.ss;
+	e->at[e->cnt++] = addr.ss;
 }
 
 tn_status dp_link_peer_read(const json_t *j, struct dp_peer *out, char err[static TN_ERR_TEXT])

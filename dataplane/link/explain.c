@@ -161,7 +161,7 @@ static void judge_paths(const struct inquiry *q, unsigned kind, struct verdict *
 }
 
 /* What the control thread must know of a peer before a worker may connect. */
-static bool peer_ready(const struct inquiry *q, struct verdict *v)
+static bool peer_ready(const struct inquiry *q, unsigned kind, struct verdict *v)
 {
 	const struct dp_peer *p = q->slot != NULL ? q->slot->cur : NULL;
 
@@ -172,7 +172,7 @@ static bool peer_ready(const struct inquiry *q, struct verdict *v)
 			     "addresses");
 		return false;
 	}
-	if (p->endpoint_cnt == 0)
+	if (p->of[kind].cnt == 0)
 		return reject(v, DP_REJECT_NO_ENDPOINT);
 	if (tn_id128_is_zero(&p->session))
 		return refuse(v, "session_unknown", "the peer has no data plane that we know of");
@@ -212,7 +212,7 @@ static void judge(const struct inquiry *q, unsigned kind, struct verdict *v)
 		v->serves = true;
 		(void)snprintf(v->detail, sizeof v->detail, "one copy between two mappings");
 		v->why = "ready";
-	} else if (!q->local && peer_ready(q, v)) {
+	} else if (!q->local && peer_ready(q, kind, v)) {
 		judge_paths(q, kind, v);
 	}
 }
@@ -285,6 +285,16 @@ static json_t *windows_json(const struct inquiry *q)
 
 /* ---- the peer and its paths ---- */
 
+static void put_endpoints(json_t *list, const struct dp_endpoints *e)
+{
+	for (uint32_t i = 0; i < e->cnt; i++) {
+		struct tn_addr a;
+		char text[TN_ADDR_TEXT];
+		if (tn_addr_from_sockaddr((const struct sockaddr *)&e->at[i], sizeof e->at[i], &a) == TN_OK)
+			json_array_append_new(list, json_string(tn_addr_format(&a, text)));
+	}
+}
+
 static json_t *peer_json(const struct inquiry *q)
 {
 	const struct dp_peer_slot *slot = q->slot;
@@ -295,13 +305,8 @@ static json_t *peer_json(const struct inquiry *q)
 	(void)tn_json_put_str(j, "ticket", p != NULL && !tn_id128_is_zero(&p->ticket) ? "held" : "none");
 	if (p != NULL && !tn_id128_is_zero(&p->session))
 		(void)tn_json_put_hex128(j, "session", &p->session);
-	for (uint32_t i = 0; p != NULL && i < p->endpoint_cnt; i++) {
-		struct tn_addr a;
-		char text[TN_ADDR_TEXT];
-		if (tn_addr_from_sockaddr((const struct sockaddr *)&p->endpoints[i], sizeof p->endpoints[i], &a) ==
-		    TN_OK)
-			json_array_append_new(endpoints, json_string(tn_addr_format(&a, text)));
-	}
+	for (unsigned kind = 0; p != NULL && kind < TN_TRANSPORT_CNT; kind++)
+		put_endpoints(endpoints, &p->of[kind]);
 	json_object_set_new(j, "endpoints", endpoints);
 	if (slot != NULL) {
 		(void)tn_json_put_bool(j, "refreshing", slot->refreshing);
@@ -318,9 +323,9 @@ static json_t *peer_json(const struct inquiry *q)
 	return j;
 }
 
-static json_t *address_json(const struct inquiry *q, const struct dp_path_info *p, uint32_t i)
+static json_t *address_json(const struct inquiry *q, unsigned kind, const struct dp_path_info *p, uint32_t i)
 {
-	const struct sockaddr_storage *ss = &q->slot->cur->endpoints[i];
+	const struct sockaddr_storage *ss = &q->slot->cur->of[kind].at[i];
 	char text[TN_ADDR_TEXT];
 	struct tn_addr a;
 	json_t *j = json_object();
@@ -359,8 +364,8 @@ static json_t *path_json(const struct inquiry *q, uint32_t worker, unsigned kind
 	(void)tn_json_put_str(j, "rail", dp_rail_state_name(rail));
 	if ((rail == DP_RAIL_COOLING || rail == DP_RAIL_PROBING) && until_ns > now_ns)
 		(void)tn_json_put_u64(j, "rail_ms", (until_ns - now_ns) / TN_NS_PER_MS + 1);
-	for (uint32_t i = 0; q->slot->cur != NULL && i < q->slot->cur->endpoint_cnt; i++)
-		json_array_append_new(addresses, address_json(q, p, i));
+	for (uint32_t i = 0; q->slot->cur != NULL && i < q->slot->cur->of[kind].cnt; i++)
+		json_array_append_new(addresses, address_json(q, kind, p, i));
 	json_object_set_new(j, "addresses", addresses);
 	return j;
 }

@@ -200,12 +200,9 @@ static void peer_acked(struct dp_flight *f)
 static bool same_version(const struct dp_peer *a, const struct dp_peer *b)
 {
 	if (a == NULL || !tn_id128_eq(&a->session, &b->session) || !tn_id128_eq_secret(&a->ticket, &b->ticket) ||
-	    a->frame_bytes != b->frame_bytes || a->endpoint_cnt != b->endpoint_cnt)
+	    a->frame_bytes != b->frame_bytes)
 		return false;
-	for (uint32_t i = 0; i < a->endpoint_cnt; i++)
-		if (memcmp(&a->endpoints[i], &b->endpoints[i], sizeof a->endpoints[i]) != 0)
-			return false;
-	return true;
+	return dp_peer_same_endpoints(a, b);
 }
 
 tn_status dp_peers_learn(struct dp_control *ctl, const struct dp_peer *peer, uint32_t *index_out)

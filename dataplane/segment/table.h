@@ -8,6 +8,7 @@
 
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "common/domain.h"
@@ -52,6 +53,9 @@ struct dp_segment {
 	struct dp_buffer buffers[];
 };
 
+/* Where lanes of one transport kind reach a peer, tried in order. */
+struct dp_endpoints { uint32_t cnt; struct sockaddr_storage at[DP_ENDPOINTS_MAX]; };
+
 /* Another data plane. `index` is stable for the life of this process (config order; a removed peer keeps its slot). */
 struct dp_peer {
 	uint32_t index;
@@ -59,10 +63,22 @@ struct dp_peer {
 	struct tn_id128 session;  /* zero: not known yet */
 	struct tn_id128 ticket;   /* admits our lanes at `session`; secret */
 	uint32_t frame_bytes;     /* largest frame the peer accepts */
-	uint32_t endpoint_cnt;    /* tcp addresses, tried in order */
-	struct sockaddr_storage endpoints[DP_ENDPOINTS_MAX];
+	struct dp_endpoints of[TN_TRANSPORT_CNT]; /* by kind */
 	char name[TN_NAME_MAX];
 };
+
+TN_INLINE bool dp_endpoints_eq(const struct dp_endpoints *a, const struct dp_endpoints *b)
+{
+	return a->cnt == b->cnt && memcmp(a->at, b->at, a->cnt * sizeof a->at[0]) == 0;
+}
+
+TN_INLINE bool dp_peer_same_endpoints(const struct dp_peer *a, const struct dp_peer *b)
+{
+	for (unsigned kind = 0; kind < TN_TRANSPORT_CNT; kind++)
+		if (!dp_endpoints_eq(&a->of[kind], &b->of[kind]))
+			return false;
+	return true;
+}
 
 struct dp_remote_buffer { uint64_t registration, bytes, segment_off; uint32_t rights, reserved; };
 

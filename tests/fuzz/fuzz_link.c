@@ -34,10 +34,10 @@ static void check_peer(const json_t *j)
 
 	if (dp_link_peer_read(j, &peer, err) != TN_OK)
 		return;
-	tn_assert(tn_name_valid(peer.name) && peer.endpoint_cnt <= DP_ENDPOINTS_MAX);
+	tn_assert(tn_name_valid(peer.name) && peer.of[TN_TRANSPORT_TCP].cnt <= DP_ENDPOINTS_MAX);
 	tn_assert(!tn_id128_is_zero(&peer.session) && !tn_id128_is_zero(&peer.ticket));
-	for (uint32_t i = 0; i < peer.endpoint_cnt; i++)
-		tn_assert(peer.endpoints[i].ss_family == AF_INET || peer.endpoints[i].ss_family == AF_INET6);
+	for (uint32_t i = 0; i < peer.of[TN_TRANSPORT_TCP].cnt; i++)
+		tn_assert(peer.of[TN_TRANSPORT_TCP].at[i].ss_family == AF_INET || peer.of[TN_TRANSPORT_TCP].at[i].ss_family == AF_INET6);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

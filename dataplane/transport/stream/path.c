@@ -366,10 +366,11 @@ void dp_stream_peer_set(struct dp_transport *t, const struct dp_peer *peer)
 		tn_store_release32(&s->path_cnt, i + 1);
 	}
 	struct dp_path *p = &s->paths[peer->index];
-	uint32_t cnt = TN_MIN(peer->endpoint_cnt, DP_ENDPOINTS_MAX);
+	const struct dp_endpoints *e = &peer->of[s->base.ops->kind];
+	uint32_t cnt = TN_MIN(e->cnt, DP_ENDPOINTS_MAX);
 	bool restarted = !tn_id128_eq(&p->session, &peer->session);
 	bool moved = restarted || cnt != p->endpoint_cnt ||
-	             memcmp(p->endpoints, peer->endpoints, cnt * sizeof p->endpoints[0]) != 0;
+	             memcmp(p->endpoints, e->at, cnt * sizeof p->endpoints[0]) != 0;
 	/* A refusal for where we come from outlives a new ticket, which is bound by the same configuration: it stays on the
 	 * board, and the pace stays slow, until a lane is accepted. */
 	bool news = moved || (!tn_id128_eq(p->ticket, &peer->ticket) && p->refresh_why != TN_PEER_ADDRESS);
@@ -378,7 +379,7 @@ void dp_stream_peer_set(struct dp_transport *t, const struct dp_peer *peer)
 	p->session = peer->session;
 	*p->ticket = peer->ticket;
 	p->endpoint_cnt = cnt;
-	memcpy(p->endpoints, peer->endpoints, cnt * sizeof p->endpoints[0]);
+	memcpy(p->endpoints, e->at, cnt * sizeof p->endpoints[0]);
 	p->hold = false;
 	if (restarted && !tn_id128_is_zero(&peer->session))
 		dp_client_fenced(p); /* a new incarnation: the old one is dead, nothing of it can land any more */

@@ -446,7 +446,7 @@ static void test_stop_serves_out(void)
 		CU_ASSERT_NOT_EQUAL(g.acked, id);
 		CU_ASSERT(script_tcp.drains > 0 && !g.w->stopped);
 		struct dp_cmd lane = { .kind = DP_CMD_LANE_ADOPT, .fd = open("/dev/null", O_RDWR | O_CLOEXEC),
-				       .ptr = calloc(1, sizeof(struct dp_hello)) };
+				       .ptr = calloc(1, sizeof(struct dp_hello)), .len = TN_TRANSPORT_TCP };
 		CU_ASSERT_EQUAL(dp_worker_post(g.w, &lane), TN_OK);
 		rig_steps(&g, 1);
 		CU_ASSERT_EQUAL(script_tcp.lanes, 1);
@@ -456,6 +456,24 @@ static void test_stop_serves_out(void)
 		CU_ASSERT_TRUE(g.w->stopped);
 		rig_close(&g);
 	}
+}
+
+/* A lane goes to the transport whose listener it came to, whichever else takes lanes. */
+static void test_lanes_by_kind(void)
+{
+	struct rig g;
+	static const struct { uint32_t kind; tn_status status; uint32_t rdma, tcp; } rows[] = {
+		{ TN_TRANSPORT_TCP, TN_OK, 0, 1 }, { TN_TRANSPORT_RDMA, TN_OK, 1, 1 }, { TN_TRANSPORT_HP_TCP, TN_UNSUPPORTED, 1, 1 },
+		{ TN_TRANSPORT_SHM, TN_UNSUPPORTED, 1, 1 }, { TN_TRANSPORT_CNT, TN_UNSUPPORTED, 1, 1 },
+	};
+	rig_open(&g, NULL, 0, script_both);
+	for (size_t i = 0; i < TN_ARRAY_LEN(rows); i++) {
+		struct dp_cmd lane = { .kind = DP_CMD_LANE_ADOPT, .fd = open("/dev/null", O_RDWR | O_CLOEXEC),
+				       .ptr = calloc(1, sizeof(struct dp_hello)), .len = rows[i].kind };
+		CU_ASSERT_EQUAL(rig_do(&g, lane), rows[i].status);
+		CU_ASSERT(script_rdma.lanes == rows[i].rdma && script_tcp.lanes == rows[i].tcp);
+	}
+	rig_close(&g);
 }
 
 static void test_lost_remote(void)
@@ -876,6 +894,7 @@ TN_TEST_MAIN("replay",
 	{ "memory busy, then released", test_late_cancel },
 	{ "fence and segment removal wait for the transport", test_fence_and_segment },
 	{ "a stop serves out", test_stop_serves_out },
+	{ "lanes go to the transport of their kind", test_lanes_by_kind },
 	{ "a lost segment fails with its reason", test_lost_remote },
 	{ "a full peer window holds only that peer", test_peer_window },
 	{ "a silent peer leaves the worker's window", test_stalled_peer },

@@ -98,7 +98,7 @@ static void open_at_a_peer(void)
 	CU_ASSERT_EQUAL(last_remote(0)->buffers[0].registration, UINT64_C(9223372036854775999));
 	CU_ASSERT_EQUAL(last_remote(0)->buffers[1].segment_off, 4096);
 	const struct dp_peer *p = fake_last(0, DP_CMD_PEER_SET)->ptr;
-	CU_ASSERT_EQUAL(p->endpoint_cnt, 1);
+	CU_ASSERT_EQUAL(p->of[TN_TRANSPORT_TCP].cnt, 1);
 	CU_ASSERT_EQUAL(p->frame_bytes, 65536);
 	CU_ASSERT_STRING_EQUAL(p->name, "b");
 	control_plane_down();

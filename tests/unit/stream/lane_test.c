@@ -297,13 +297,13 @@ static void test_backoff(void)
 static void test_addresses(void)
 {
 	begin(NULL, 1000);
-	rig.a.peer.endpoint_cnt = 3;
+	rig.a.peer.of[TN_TRANSPORT_TCP].cnt = 3;
 	rig_peer_set();
 	mem.refuse = 2; /* the third address answers: no pause between addresses */
 	uint64_t t0 = tn_now_ns();
 	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 1000), TN_OK);
 	CU_ASSERT(tn_now_ns() - t0 < 500 * TN_NS_PER_MS && mem.connects == 3);
-	rig.a.peer.endpoint_cnt = 0;
+	rig.a.peer.of[TN_TRANSPORT_TCP].cnt = 0;
 	rig_peer_set();
 	CU_ASSERT_EQUAL(rig.a.t->ops->reach(rig.a.t, remote), DP_REACH_NO);
 	struct rig_attempt ra;

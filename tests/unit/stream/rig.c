@@ -195,7 +195,7 @@ static void start_common(void)
 	strcpy(rig.peer_name, "host-a");
 	rig.listen_fd = -1;
 	rig.a.peer = (struct dp_peer){
-		.id = rig.b.self, .frame_bytes = DP_FRAME_BYTES_MAX, .endpoint_cnt = 1, .name = "host-b"
+		.id = rig.b.self, .frame_bytes = DP_FRAME_BYTES_MAX, .of[TN_TRANSPORT_TCP].cnt = 1, .name = "host-b"
 	};
 }
 
@@ -203,7 +203,7 @@ void rig_start(const struct dp_stream_cfg *cfg)
 {
 	struct dp_stream_cfg c = cfg != NULL ? *cfg : rig_cfg();
 	start_common();
-	((struct sockaddr_in *)&rig.a.peer.endpoints[0])->sin_port = 1;
+	((struct sockaddr_in *)&rig.a.peer.of[TN_TRANSPORT_TCP].at[0])->sin_port = 1;
 	tn_assert(dp_stream_new(&rig.a, &mem_ops, &mem_bytes, &c, &rig.a.t) == TN_OK);
 	tn_assert(dp_stream_new(&rig.b, &mem_ops, &mem_bytes, &c, &rig.b.t) == TN_OK);
 	rig_peer_set();
@@ -238,7 +238,7 @@ static void listen_b(bool ipv6)
 	rig.listen_fd = socket(addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	tn_assert(bind(rig.listen_fd, (struct sockaddr *)&addr, len) == 0 && listen(rig.listen_fd, 64) == 0);
 	tn_assert(getsockname(rig.listen_fd, (struct sockaddr *)&addr, &len) == 0);
-	rig.a.peer.endpoints[0] = addr;
+	rig.a.peer.of[TN_TRANSPORT_TCP].at[0] = addr;
 	tn_assert(dp_tcp_ops.create(&rig.b, &rig.b.t) == TN_OK);
 }
 
@@ -255,7 +255,7 @@ void rig_start_kernel(bool ipv6, const char *const *sets, size_t set_cnt)
 
 void rig_restart_b(void)
 {
-	bool ipv6 = rig.a.peer.endpoints[0].ss_family == AF_INET6;
+	bool ipv6 = rig.a.peer.of[TN_TRANSPORT_TCP].at[0].ss_family == AF_INET6;
 	int old = rig.listen_fd;
 	rig.b.t->ops->destroy(rig.b.t);
 	rig.b.session.b[0]++;
