@@ -10,6 +10,7 @@
 #include "common/assert.h"
 #include "dataplane/control_state.h"
 #include "dataplane/libtent/states.h"
+#include "dataplane/selection/rail.h"
 #include "dataplane/transport/stream/lane.h"
 
 #define STATES_MAX 8u
@@ -42,7 +43,7 @@ static const struct dp_machine client_machines[] = { /* in the order of enum lt_
 #define IN_ORDER "workers answer in order, so it needs an answer that was kept: unit.dataplane_ctl_refusal"
 
 static const struct { const char *machine, *from, *to, *why; } excused[] = {
-	{ "owner", "dispatched", "dispatched", "no target can be reached over two transports yet" },
+	{ "owner", "dispatched", "dispatched", "no target can be reached over two transports yet: unit.dataplane_replay" },
 	{ "memory", "adding", "deleting", "no seed fills a worker's table: unit.dataplane_ctl_refusal does" },
 	{ "opened segment", "setting", "deleting", "as for memory" },
 	{ "queue pair", "adding", "dead", IN_ORDER },
@@ -54,7 +55,12 @@ static const struct { const char *machine, *from, *to, *why; } excused[] = {
 	{ "object", "closing", "live", "libtent counts the publications itself and does not ask" },
 };
 
-static unsigned machine_cnt(void) { return dp_machine_cnt + DP_CONTROL_OBJECT_CNT + 1 + TN_ARRAY_LEN(client_machines); }
+static const struct dp_machine *const single_machines[] = { &dp_lane_machine, &dp_rail_machine };
+
+static unsigned machine_cnt(void)
+{
+	return dp_machine_cnt + DP_CONTROL_OBJECT_CNT + (unsigned)TN_ARRAY_LEN(single_machines) + (unsigned)TN_ARRAY_LEN(client_machines);
+}
 
 static const struct dp_machine *machine_at(unsigned i)
 {
@@ -64,7 +70,7 @@ static const struct dp_machine *machine_at(unsigned i)
 	if (i < DP_CONTROL_OBJECT_CNT)
 		return &dp_control_machines[i];
 	i -= DP_CONTROL_OBJECT_CNT;
-	return i == 0 ? &dp_lane_machine : &client_machines[i - 1];
+	return i < TN_ARRAY_LEN(single_machines) ? single_machines[i] : &client_machines[i - TN_ARRAY_LEN(single_machines)];
 }
 
 void sim_cover_init(void)

@@ -56,6 +56,9 @@ static void write_config(const struct sim_host *h)
 		   "\"max_opens_per_client\":16,\"note_inbox\":%u},\n", (unsigned)sim_pick(8, 64));
 	fprintf(f, "\"transports\":{\"tcp\":{\"bind_address\":\"%s\",\"port\":7000,\"max_connections\":64,"
 		   "\"progress_timeout_ms\":%u}},\n", sim_host_address(h->index), (unsigned)sim_pick(500, 2000));
+	if (sim_chance(2))
+		fprintf(f, "\"admission\":{\"window_owners\":%u,\"peer_window_owners\":%u},\n", (unsigned)sim_pick(4, 16),
+			(unsigned)sim_pick(1, 4));
 	fprintf(f, "\"deadline\":{\"default_ms\":%u},\n", (unsigned)sim_pick(1000, 5000));
 	fprintf(f, "\"peers\":[{\"name\":\"%s\",\"address\":\"tcp://%s:9000\",\"public_key\":\"%064u\"}]}\n", names[1 - h->index],
 		sim_host_address(1 - h->index), 1 + h->index);
@@ -166,17 +169,15 @@ static void from_link(uint32_t host, uint64_t connection, const void *bytes, siz
 	put_in(&minds[host], letter_new(CP_DOOR_LINK, connection, bytes, len));
 }
 
-void sim_host_ask(uint32_t host, const char *type, const char *key, const char *value)
+void sim_host_ask(uint32_t host, const char *type, json_t *body)
 {
 	char text[2048];
 	size_t len;
-	struct tn_message m = { .id = 1, .remaining_ms = 1000, .body = json_object() };
+	struct tn_message m = { .id = 1, .remaining_ms = 1000, .body = body };
 	(void)snprintf(m.type, sizeof m.type, "%s", type);
-	if (key != NULL)
-		(void)tn_json_put_str(m.body, key, value);
 	if (tn_message_encode(&m, text, sizeof text, &len) == TN_OK)
 		put_in(&minds[host], letter_new(CP_DOOR_BUS, 1, text, len));
-	json_decref(m.body);
+	json_decref(body);
 }
 
 static const struct sim_link_ends link_ends = { .lives = mind_lives, .deliver = from_link };

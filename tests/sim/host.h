@@ -4,6 +4,8 @@
 #ifndef SIM_HOST_H
 #define SIM_HOST_H
 
+#include <jansson.h>
+
 #include "common/config.h"
 #include "tests/sim/kernel.h"
 
@@ -24,8 +26,8 @@ extern struct sim_host sim_hosts[SIM_HOSTS];
 void sim_hosts_start(const char *dir);
 /* From now on a daemon that dies stays dead. */
 void sim_hosts_let_die(void);
-/* An operator's request to the control plane of a host, with one text in its body; nobody reads the answer. */
-void sim_host_ask(uint32_t host, const char *type, const char *key, const char *value);
+/* An operator's request to the control plane of a host; nobody reads the answer. `body` is stolen. */
+void sim_host_ask(uint32_t host, const char *type, json_t *body);
 /* Of the configuration file, for what a daemon would do with it. */
 struct tn_config *sim_host_config(const struct sim_host *h);
 

@@ -24,6 +24,10 @@ for patch in "$root"/tests/sim/mutants/*.patch; do
 	name=$(basename "$patch" .patch)
 	[ $# -eq 0 ] || case " $* " in *" $name "*) ;; *) continue ;; esac
 	all=$((all + 1))
+	if ! patch -s -p0 --dry-run -d "$work/src" <"$patch" >/dev/null; then
+		echo "$name: does not apply: plant it anew where the code is now"
+		continue
+	fi
 	patch -s -p0 -d "$work/src" <"$patch"
 	if ! cmake --build "$work/build" --target sim >"$work/log" 2>&1; then
 		tail -20 "$work/log" >&2

@@ -10,6 +10,7 @@ struct sim_link {
 	uint64_t delay_ns, jitter_ns;
 	uint64_t bytes_per_s;
 	uint32_t write_max, pipe_max; /* bytes that one send takes at most, and that are on their way at most */
+	bool reset_next;              /* the next connection that sends is broken, with its bytes on their way */
 	bool cut;                     /* nothing passes; what was sent waits for the end of it, or for its own time-out */
 };
 
@@ -18,8 +19,9 @@ void sim_link_init(void);
 void sim_link_cut(uint32_t a, uint32_t b);
 void sim_link_heal(uint32_t a, uint32_t b);
 uint64_t sim_link_delay(uint32_t from, uint32_t to, size_t bytes);
-/* Break one connection between them, as a middlebox does: both ends get a reset. False: there is none. */
-bool sim_tcp_reset_one(uint32_t a, uint32_t b);
+/* Break a connection between them, as a middlebox does, at the next moment at which bytes are on their way: its sender hears
+ * of it at once, the other end later, and may have to read all of the bytes before. */
+void sim_tcp_reset_next(uint32_t a, uint32_t b);
 /* "10.0.0.1" */
 const char *sim_host_address(uint32_t host);
 

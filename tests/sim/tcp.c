@@ -138,7 +138,9 @@ static void deliver(void *arg, uint64_t num)
 	(void)num;
 	t->delivering = false;
 	struct chunk *c = t->way;
-	if (c != NULL && sim_link(t->host, t->peer_host)->cut) {
+	if (c != NULL && c->arrives_ns > sim.now_ns) { /* it was held up */
+		schedule(t);
+	} else if (c != NULL && sim_link(t->host, t->peer_host)->cut) {
 		if (waited_too_long(t, c)) {
 			drop_chunks(&t->way, &t->way_tail);
 			give_up(t, ETIMEDOUT);
@@ -185,6 +187,28 @@ static void send_sign(struct tcp *t, bool reset)
 	send_chunk(t, c);
 }
 
+/* What is on its way arrives later than what goes over other connections from now on. */
+static void hold_up(struct tcp *t)
+{
+	uint64_t ns = sim_chance(2) ? sim_pick(1, 1500) * TN_NS_PER_MS : sim_pick(0, 20) * TN_NS_PER_MS;
+	for (struct chunk *c = t->way; c != NULL; c = c->next)
+		c->arrives_ns += ns;
+	t->last_arrival_ns += ns;
+}
+
+static void break_off(void *arg, uint64_t num)
+{
+	struct tcp *t = arg;
+	(void)num;
+	if (t->state == UP && t->peer != NULL) {
+		sim_trace("reset of a connection %u-%u, %zu bytes on their way", t->host, t->peer_host, t->way_bytes);
+		hold_up(t);
+		send_sign(t, true);
+		give_up(t, ECONNRESET);
+	}
+	sim_obj_put(&t->o);
+}
+
 static size_t room(const struct tcp *t)
 {
 	const struct sim_link *l = sim_link(t->host, t->peer_host);
@@ -216,8 +240,11 @@ static void tcp_closed(struct sim_obj *o)
 		t->backlog[i]->state = OVER;
 	}
 	t->backlog_cnt = 0;
-	if (t->state == UP && t->peer != NULL)
+	if (t->state == UP && t->peer != NULL) {
+		if (t->host != t->peer_host && sim_chance(2))
+			hold_up(t);
 		send_sign(t, t->linger || t->rx != NULL);
+	}
 	t->state = OVER;
 	drop_chunks(&t->rx, &t->rx_tail);
 	t->rx_bytes = 0;
@@ -293,6 +320,11 @@ static ssize_t tcp_sendmsg(struct sim_obj *o, const struct msghdr *h)
 		c->len += n;
 	}
 	send_chunk(t, c);
+	if (l->reset_next && t->host != t->peer_host) {
+		sim_link(t->host, t->peer_host)->reset_next = false;
+		sim_obj_get(o);
+		sim_after(sim_pick(0, l->delay_ns), break_off, t, 0);
+	}
 	if (may < total)
 		sim_after(sim_pick(200, 20000), writable_again, t, 0);
 	return (ssize_t)may;
@@ -486,29 +518,4 @@ void sim_link_heal(uint32_t a, uint32_t b)
 	sim_link(a, b)->cut = false;
 }
 
-static struct tcp *any_up(uint32_t a, uint32_t b, bool with_bytes)
-{
-	struct tcp *found = NULL;
-	uint32_t cnt = 0;
-	tn_list_foreach(node, &sockets) {
-		struct tcp *t = tn_list_entry(node, struct tcp, all);
-		if (t->state == UP && t->host == a && t->peer_host == b && t->peer != NULL && (!with_bytes || t->way_bytes > 0) &&
-		    sim_chance(++cnt))
-			found = t;
-	}
-	return found;
-}
-
-bool sim_tcp_reset_one(uint32_t a, uint32_t b)
-{
-	struct tcp *t = any_up(a, b, false);
-	if (t == NULL)
-		return false;
-	sim_trace("reset of a connection %u-%u, %zu bytes on their way", a, b, t->way_bytes);
-	/* To the one that sent them the break comes first: what is on its way arrives all the same. */
-	struct tcp *other = t->peer;
-	if (other->state == UP)
-		send_sign(t, true);
-	give_up(t, ECONNRESET);
-	return true;
-}
+void sim_tcp_reset_next(uint32_t a, uint32_t b) { sim_link(a, b)->reset_next = true; }

@@ -79,8 +79,7 @@ static void cut(void)
 
 static void reset(void)
 {
-	uint32_t a = (uint32_t)sim_pick(0, 1);
-	(void)sim_tcp_reset_one(a, 1 - a);
+	sim_tcp_reset_next(0, 1);
 }
 
 static void restart_politely(void)
@@ -93,17 +92,35 @@ static void restart_politely(void)
 static void ask_resume(void *arg, uint64_t host)
 {
 	(void)arg;
-	sim_host_ask((uint32_t)host, "resume", NULL, NULL);
+	sim_host_ask((uint32_t)host, "resume", json_object());
+}
+
+static void switch_transport(uint32_t host, uint64_t tcp, bool enable)
+{
+	sim_host_ask(host, "transport", json_pack("{s:s,s:b,s:b}", "transport", tcp ? "tcp" : "shm", "enable", enable, "force", 1));
+}
+
+static void switch_on(void *arg, uint64_t host_and_kind)
+{
+	(void)arg;
+	switch_transport((uint32_t)(host_and_kind & 1), host_and_kind >> 1, true);
+}
+
+static void transport_off_for_a_while(void)
+{
+	uint64_t which = sim_pick(0, 3);
+	switch_transport((uint32_t)(which & 1), which >> 1, false);
+	sim_after(sim_pick(1, 500) * TN_NS_PER_MS, switch_on, NULL, which);
 }
 
 static void pause_for_a_while(void)
 {
 	uint32_t host = (uint32_t)sim_pick(0, SIM_HOSTS - 1);
-	sim_host_ask(host, "pause", NULL, NULL);
+	sim_host_ask(host, "pause", json_object());
 	sim_after(sim_pick(1, 500) * TN_NS_PER_MS, ask_resume, NULL, host);
 }
 
-static void drain(void) { sim_host_ask((uint32_t)sim_pick(0, SIM_HOSTS - 1), "drain", NULL, NULL); }
+static void drain(void) { sim_host_ask((uint32_t)sim_pick(0, SIM_HOSTS - 1), "drain", json_object()); }
 
 static void reload(void)
 {
@@ -149,7 +166,7 @@ static void withdraw(void)
 	char name[8];
 	uint32_t app = (uint32_t)sim_pick(0, SIM_APPS - 1);
 	(void)snprintf(name, sizeof name, sim_chance(3) ? "x" : "s%u", app);
-	sim_host_ask(app / 2, "segment_withdraw", "name", name);
+	sim_host_ask(app / 2, "segment_withdraw", json_pack("{s:s}", "name", name));
 }
 
 static void stranger(void) { sim_stranger((uint32_t)sim_pick(0, SIM_HOSTS - 1)); }
@@ -163,7 +180,7 @@ static void kill_young(void)
 static const struct { void (*happen)(void); uint32_t weight; } kinds[] = {
 	{ kill_now, 3 }, { kill_at_hook, 5 }, { stop_for_a_while, 3 }, { cut, 3 }, { reset, 5 }, { restart_politely, 2 },
 	{ reload, 1 }, { slow_link, 2 }, { no_memory, 3 }, { fail_on_order, 1 }, { withdraw, 1 }, { kill_young, 2 },
-	{ stranger, 1 }, { vandal, 1 }, { pause_for_a_while, 1 }, { drain, 1 },
+	{ stranger, 1 }, { vandal, 1 }, { pause_for_a_while, 1 }, { drain, 1 }, { transport_off_for_a_while, 2 },
 };
 
 static bool has(void (*what)(void))
@@ -209,9 +226,12 @@ void sim_trouble_end(void)
 {
 	over = true;
 	heal(NULL, 0);
+	sim_link(0, 1)->reset_next = false;
 	/* Until every control plane is back. */
-	for (uint64_t i = 0; i < 40; i++)
+	for (uint64_t i = 0; i < 40; i++) {
 		sim_after(i * 250 * TN_NS_PER_MS, ask_resume, NULL, i % SIM_HOSTS);
+		sim_after(i * 250 * TN_NS_PER_MS, switch_on, NULL, i % 4);
+	}
 	for (struct sim_proc *p = sim.procs; p != NULL; p = p->next) {
 		sim_cont(p);
 		p->hook_countdown = p->alloc_countdown = 0;
