@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include "tests/sim/kernel.h"
+
 #define FREE_MAX 64u
 
 static struct { void *base; size_t bytes; } unused[FREE_MAX];
