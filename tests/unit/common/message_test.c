@@ -288,7 +288,7 @@ static void writers(void)
 
 #if defined(__SANITIZE_ADDRESS__)
 /* Its allocator ends the process instead of saying that there is no memory, unless it is told otherwise. */
-const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
 #endif
 
