@@ -160,7 +160,8 @@ uint64_t dp_note_sweep(struct dp_path *p, uint64_t now_ns)
 		if (!on_lane)
 			slot->op = 0;
 		if (r != NULL)
-			dp_note_done(p->stream->base.worker, r, TN_TIMEOUT, TN_PHASE_NOTIFY, TN_REASON_TIMEOUT);
+			dp_note_done(p->stream->base.worker, r, on_lane ? TN_AMBIGUOUS : TN_TIMEOUT, TN_PHASE_NOTIFY,
+				     TN_REASON_TIMEOUT);
 	}
 	if (p->control == NULL) /* nobody else passes over them while there is no lane */
 		for (; p->small_next != p->small_tail && slot_at(p, p->small_next)->op == 0; p->small_next++)

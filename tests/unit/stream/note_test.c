@@ -134,6 +134,24 @@ static void test_deadline_and_cancel(void)
 	end();
 }
 
+/* Its deadline passes while its answer is on the way: it may be there. */
+static void test_late_answer(void)
+{
+	static uint8_t text[8] = "late";
+	begin();
+	struct dp_request r = request(text, 5);
+	r.deadline_ns = rig.virtual_ns + 50 * TN_NS_PER_MS; /* long before the lane counts as silent */
+	rig.b.verdict_later = true;
+	note(&r, 1);
+	rig_steps(10);
+	CU_ASSERT_EQUAL_FATAL(rig.b.note_cnt, 1);
+	pass(60 * TN_NS_PER_MS);
+	CU_ASSERT(rig.a.note_done_cnt == 1 && rig.a.note_done[0].r == &r && rig.a.note_done[0].status == TN_AMBIGUOUS);
+	CU_ASSERT_EQUAL(rig.a.note_done[0].reason, TN_REASON_TIMEOUT);
+	pass(20 * TN_NS_PER_S); /* the lane is given up, and its place with it */
+	end();
+}
+
 static void test_nobody_there(void)
 {
 	static uint8_t text[8] = "lost";
@@ -260,6 +278,7 @@ TN_TEST_MAIN("stream notices",
 	{ "verdicts", test_verdicts },
 	{ "deadline and cancel", test_deadline_and_cancel },
 	{ "nobody there", test_nobody_there },
+	{ "a late answer", test_late_answer },
 	{ "unsent when the lane breaks", test_unsent_goes_on },
 	{ "bounds and order", test_bounds_and_order },
 	{ "datagrams", test_datagrams },
