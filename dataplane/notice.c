@@ -104,12 +104,12 @@ static tn_status send_remote(struct dp_worker *w, struct dp_request *r, const st
 	tn_status none = TN_PEER_DOWN;
 	for (uint32_t i = 0; i < w->transport_cnt; i++) {
 		struct dp_transport *t = w->transports[i];
+		if (!t->up || !t->ops->note_send || t->ops->reach(t, remote) == DP_REACH_NO)
+			continue;
 		if (w->selector.off >> t->ops->kind & 1) {
 			none = TN_AGAIN;
 			continue;
 		}
-		if (!t->up || !t->ops->note_send || t->ops->reach(t, remote) == DP_REACH_NO)
-			continue;
 		r->note_transport = (uint8_t)t->ops->kind;
 		tn_status s = t->ops->note_send(t, r, remote, next_seq(w));
 		if (s == TN_OK)
