@@ -212,7 +212,7 @@ tn_status dp_control_transport(struct dp_control *ctl, enum tn_transport kind, b
 	ctl->transports_off ^= bit;
 	dp_crew_broadcast(&ctl->crew, (struct dp_cmd){ .kind = DP_CMD_TRANSPORT, .fd = -1, .num = kind, .num2 = on,
 	                                               .len = (uint32_t)tn_config_u64(ctl->config, TN_CFG_TRANSPORTS_DISABLE_GRACE_MS) },
-	                  &ctl->transport_flight);
+	                  &ctl->transport_flights[kind]);
 	return TN_OK;
 }
 

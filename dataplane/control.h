@@ -71,7 +71,7 @@ struct dp_control {
 
 	uint8_t pair;                    /* enum dp_pair_state */
 	uint32_t transports_off;         /* bits of kinds that an operator switched off */
-	struct dp_flight transport_flight; /* of that; nobody waits for it */
+	struct dp_flight transport_flights[TN_TRANSPORT_CNT]; /* of that, by kind; nobody waits for them */
 	struct dp_flight mode_flight;    /* of pause and resume; nobody waits for it */
 	bool stop_asked;                 /* `drain` came over the link: daemon.c drains ... */
 	uint64_t drain_ns;               /* ... and gives what runs this long to end */
