@@ -19,6 +19,9 @@ trap 'exit 1' INT TERM
 mkdir "$work/src"
 (cd "$root" && tar -cf - --exclude=./build --exclude=./.git --exclude=./docs/*.png .) | tar -xf - -C "$work/src"
 cmake -S "$work/src" --preset dev -B "$work/build" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+# First without any: what fails then proves nothing.
+cmake --build "$work/build" --target sim >"$work/log" 2>&1 || { tail -20 "$work/log" >&2; exit 1; }
+"$work/build/tests/sim/sim" --seeds "$seeds" --jobs "$jobs" --until || { echo "seeds fail without a planted bug" >&2; exit 1; }
 caught=0 all=0
 for patch in "$root"/tests/sim/mutants/*.patch; do
 	name=$(basename "$patch" .patch)
