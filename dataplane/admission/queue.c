@@ -197,13 +197,16 @@ static void try_room(struct dp_admission *a, unsigned kind)
 	}
 }
 
-/* The same for the highest class's part of the worker's window. */
+/* The same for the highest class's part of the worker's window: one that can use it. */
 static void try_express(struct dp_admission *a)
 {
 	struct tn_list *node;
-	while ((node = tn_list_pop_front(&a->express_waits)))
-		if (unhold(a, tn_list_entry(node, struct dp_target, express_link)))
+	while ((node = tn_list_pop_front(&a->express_waits))) {
+		struct dp_target *t = tn_list_entry(node, struct dp_target, express_link);
+		(void)unhold(a, t);
+		if (!t->stalled && !tn_list_empty(&t->flows[TN_PRIORITY_HIGH].owners))
 			return;
+	}
 }
 
 void dp_admission_tune(struct dp_admission *a, const struct dp_admission_cfg *cfg)
@@ -276,7 +279,7 @@ static struct dp_flow *pick_class(struct dp_admission *a, unsigned priority)
 		if (is_express(a, t, priority, d->cost))
 			return f;
 		hold(a, t, HOLD_WINDOW, priority == TN_PRIORITY_HIGH ? 0 : 1);
-		if (priority == TN_PRIORITY_HIGH && dp_window_has_room(&t->express, d->cost))
+		if (priority == TN_PRIORITY_HIGH && !t->stalled && dp_window_has_room(&t->express, d->cost))
 			tn_list_push_back(&a->express_waits, &t->express_link); /* the worker's part is full, not the target's */
 	}
 }
@@ -364,6 +367,7 @@ static void sweep(struct dp_admission *a, uint64_t now_ns)
 	       now_ns - t->moved_ns >= a->cfg.stall_ns) {
 		tn_list_unlink(&t->moving_link);
 		set_stalled(a, t, true);
+		try_express(a); /* it gave its share back */
 	}
 }
 

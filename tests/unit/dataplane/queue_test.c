@@ -665,6 +665,76 @@ static void test_express_stalls(void)
 	dp_admission_destroy(&adm);
 }
 
+/* Targets 1 and 2 have full windows, 1 and 3 have the highest class's part of the worker's: an urgent owner of 2 waits. */
+static void fill_express(struct dp_owner *out[4], uint64_t now)
+{
+	struct dp_owner *got;
+	setup(100, 1000, 100, 500);
+	out[0] = push(1, TN_PRIORITY_LOW, 500, now);
+	out[1] = push(2, TN_PRIORITY_LOW, 500, now);
+	for (unsigned i = 0; i < 2; i++)
+		CU_ASSERT_NOT_EQUAL(go(now, &got), UINT32_MAX - 1);
+	out[2] = push(1, TN_PRIORITY_HIGH, 60, now);
+	out[3] = push(3, TN_PRIORITY_HIGH, 60, now);
+	for (unsigned i = 0; i < 2; i++)
+		CU_ASSERT_NOT_EQUAL(go(now, &got), UINT32_MAX - 1);
+	CU_ASSERT_EQUAL(adm.express.bytes, 120); /* of 125 */
+}
+
+static void release_all(struct dp_owner *const owner[], unsigned cnt)
+{
+	for (unsigned i = 0; i < cnt; i++) {
+		dp_admission_release(&adm, owner[i]);
+		free(owner[i]);
+	}
+	CU_ASSERT_EQUAL(dp_admission_out_owners(&adm), 0);
+	dp_admission_destroy(&adm);
+}
+
+/* What a peer gives back when it falls silent goes to who waits for it. */
+static void test_express_of_the_silent(void)
+{
+	uint64_t now = TN_NS_PER_S;
+	struct dp_owner *o[5], *got;
+	fill_express(o, now);
+	o[4] = push(2, TN_PRIORITY_HIGH, 60, now);
+	CU_ASSERT_PTR_NULL(dp_admission_next(&adm, now));
+	dp_admission_moved(&adm, 1, now + STALL_NS);
+	dp_admission_moved(&adm, 2, now + STALL_NS);
+	dp_admission_resume(&adm, now + STALL_NS);
+	CU_ASSERT_TRUE(go(now + STALL_NS, &got) == 2 && got == o[4]);
+	release_all(o, 5);
+}
+
+/* Who waited and has nothing urgent any more does not take the turn of who has. */
+static void test_express_no_longer_wanted(void)
+{
+	uint64_t now = TN_NS_PER_S;
+	struct dp_owner *o[7], *got, *gone, *bulk;
+	setup(100, 1500, 100, 500);
+	for (unsigned i = 0; i < 3; i++)
+		o[i] = push(2 * i + 1, TN_PRIORITY_LOW, 500, now); /* 1, 3 and 5 are full, and the worker */
+	for (unsigned i = 0; i < 3; i++)
+		CU_ASSERT_NOT_EQUAL(go(now, &got), UINT32_MAX - 1);
+	for (unsigned i = 0; i < 3; i++)
+		o[3 + i] = push(2 * i + 2, TN_PRIORITY_HIGH, 60, now); /* and the highest class's part: 180 of 187 */
+	for (unsigned i = 0; i < 3; i++)
+		CU_ASSERT_NOT_EQUAL(go(now, &got), UINT32_MAX - 1);
+	gone = push(1, TN_PRIORITY_HIGH, 60, now);
+	bulk = push(1, TN_PRIORITY_LOW, 60, now);
+	CU_ASSERT_PTR_NULL(dp_admission_next(&adm, now));
+	o[6] = push(3, TN_PRIORITY_HIGH, 60, now);
+	CU_ASSERT_PTR_NULL(dp_admission_next(&adm, now));
+	dp_admission_drop(&adm, gone, now, TN_ADMISSION_END_CANCEL);
+	dp_admission_release(&adm, o[3]);
+	free(o[3]);
+	CU_ASSERT_TRUE(go(now, &got) == 3 && got == o[6]);
+	dp_admission_drop(&adm, bulk, now, TN_ADMISSION_END_CANCEL);
+	free(gone), free(bulk);
+	o[3] = o[6];
+	release_all(o, 6);
+}
+
 TN_TEST_MAIN("queue",
 	{ "random drops leave nothing behind", test_random_drops },
 	{ "first in first out within a window", test_fifo_and_window },
@@ -683,4 +753,6 @@ TN_TEST_MAIN("queue",
 	{ "each kind of owner is counted apart", test_owner_kinds },
 	{ "the highest class does not wait for bulk", test_express },
 	{ "the part of the highest class at a silent peer", test_express_stalls },
+	{ "what a silent peer gives back is used", test_express_of_the_silent },
+	{ "a turn is for who has something urgent", test_express_no_longer_wanted },
 )
