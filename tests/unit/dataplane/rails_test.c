@@ -66,9 +66,10 @@ static void test_cooling_rail_is_waited_for(void)
 /* It never comes back: the end is the deadline, not before. */
 static void test_cooling_rail_until_deadline(void)
 {
-	static const char *const sets[] = { "retry/max_attempts=8", "rails/max_errors=1", "rails/probe_ms=10" };
+	static const char *const sets[] = { "retry/max_attempts=8", "rails/max_errors=1", "rails/probe_ms=10",
+					    "rails/cool_max_ms=10000" };
 	struct rig g;
-	rig_open(&g, sets, 3, script_only_tcp);
+	rig_open(&g, sets, 4, script_only_tcp);
 	struct dp_remote *r = script_open_remote(&g, 1);
 	struct shr_cqe_shm c;
 	uint64_t deadline = g.now + 5000 * RIG_MS;
