@@ -27,11 +27,11 @@ for patch in "$root"/tests/sim/mutants/*.patch; do
 	name=$(basename "$patch" .patch)
 	[ $# -eq 0 ] || case " $* " in *" $name "*) ;; *) continue ;; esac
 	all=$((all + 1))
-	if ! patch -s -p0 --dry-run -d "$work/src" <"$patch" >/dev/null; then
+	if ! (cd "$work/src" && git apply -p0 --check "$patch" 2>/dev/null); then
 		echo "$name: does not apply: plant it anew where the code is now"
 		continue
 	fi
-	patch -s -p0 -d "$work/src" <"$patch"
+	(cd "$work/src" && git apply -p0 "$patch")
 	if ! cmake --build "$work/build" --target sim >"$work/log" 2>&1; then
 		tail -20 "$work/log" >&2
 		echo "$name: does not build"
@@ -41,7 +41,7 @@ for patch in "$root"/tests/sim/mutants/*.patch; do
 		caught=$((caught + 1))
 		echo "$name: caught: $(grep -m1 -E 'check "|ended by' "$work/log" || tail -1 "$work/log")"
 	fi
-	patch -s -R -p0 -d "$work/src" <"$patch"
+	(cd "$work/src" && git apply -R -p0 "$patch")
 done
 echo "$caught of $all planted bugs were caught"
 [ "$caught" -eq "$all" ]
