@@ -81,7 +81,7 @@ static void print_conclusion(const json_t *a)
 
 /* ---- the parts ---- */
 
-static void print_transports(const json_t *list)
+void tctl_print_transports(const json_t *list)
 {
 	static const char *const headings[] = { "TRANSPORT", "VERDICT", "WHY", "DETAIL" };
 	struct tctl_table *tb = tctl_table_new(TN_ARRAY_LEN(headings), headings);
@@ -216,7 +216,7 @@ static void print_answer(const json_t *a)
 	json_t *p;
 	print_conclusion(a);
 	if (json_is_object(dp)) {
-		print_transports(json_object_get(dp, "transports"));
+		tctl_print_transports(json_object_get(dp, "transports"));
 		print_policy(dp);
 	}
 	if (json_object_get(a, "peer") != NULL)

@@ -57,20 +57,6 @@ static void print_attempts(const json_t *j)
 	putchar('\n');
 }
 
-static void print_transports(const json_t *list)
-{
-	static const char *const headings[] = { "TRANSPORT", "VERDICT", "WHY", "DETAIL" };
-	struct tctl_table *tb = tctl_table_new(TN_ARRAY_LEN(headings), headings);
-	size_t i;
-	json_t *t;
-	json_array_foreach(list, i, t)
-		tctl_table_row(tb, (const char *[]){ tctl_text(t, "transport"), tctl_text(t, "verdict"),
-						     tctl_text(t, "why"), tctl_text(t, "detail") });
-	putchar('\n');
-	tctl_table_print(tb, stdout);
-	tctl_table_free(tb);
-}
-
 static void print_live(const json_t *j)
 {
 	print_where(j);
@@ -81,7 +67,7 @@ static void print_live(const json_t *j)
 	printf("known as   task %s, batch %s, priority %s, trace %s\n", has(j, "task_id") ? tctl_text(j, "task_id") : "-",
 	       has(j, "batch_id") ? tctl_text(j, "batch_id") : "-", tctl_text(j, "priority"), tctl_text(j, "trace_id"));
 	if (has(j, "transports"))
-		print_transports(json_object_get(j, "transports"));
+		tctl_print_transports(json_object_get(j, "transports"));
 }
 
 static void print_ended(const json_t *j)

@@ -120,6 +120,8 @@ struct tctl_table *tctl_table_new(unsigned columns, const char *const *headings)
 void tctl_table_row(struct tctl_table *tb, const char *const *cells);
 void tctl_table_print(const struct tctl_table *tb, FILE *to);
 void tctl_table_free(struct tctl_table *tb);
+/* An empty line and the table of transports with verdicts, as the bus tells it in `explain` and `request`. */
+void tctl_print_transports(const json_t *list);
 /* Text of a string, number or boolean member, "-" when absent; in one of a few static buffers. */
 const char *tctl_text(const json_t *obj, const char *key);
 /* Number of an integer member or a decimal string, 0 when absent. */
