@@ -44,8 +44,7 @@ static const struct dp_machine client_machines[] = { /* in the order of enum lt_
 
 static const struct { const char *machine, *from, *to, *why; } excused[] = {
 	{ "owner", "dispatched", "dispatched", "no target can be reached over two transports yet: unit.dataplane_replay" },
-	{ "memory", "adding", "deleting", "no seed fills a worker's table: unit.dataplane_ctl_refusal does" },
-	{ "opened segment", "setting", "deleting", "as for memory" },
+	{ "opened segment", "setting", "deleting", "no seed fills a worker's table: unit.dataplane_ctl_refusal does" },
 	{ "queue pair", "adding", "dead", IN_ORDER },
 	{ "queue pair", "dead", "free", IN_ORDER },
 	{ "opened segment", "setting", "free", IN_ORDER },

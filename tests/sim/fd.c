@@ -66,14 +66,6 @@ struct sim_obj *sim_fd_get_as(int fd, const struct sim_ops *ops)
 	return NULL;
 }
 
-unsigned sim_fd_cnt(const struct sim_proc *p)
-{
-	unsigned cnt = 0;
-	for (int i = 0; i < FDS_MAX; i++)
-		cnt += table[i].obj != NULL && table[i].owner == p;
-	return cnt;
-}
-
 /* ---- epoll ---- */
 
 struct item {

@@ -50,7 +50,6 @@ struct sim_obj *sim_fd_get(int fd);
 struct sim_obj *sim_fd_get_as(int fd, const struct sim_ops *ops);
 int sim_fd_close(int fd);
 void sim_fd_close_all(const struct sim_proc *p);
-unsigned sim_fd_cnt(const struct sim_proc *p);
 
 /* ---- kinds ---- */
 /* fd.c */

@@ -15,7 +15,6 @@
 #define OP_IDS UINT64_C(1)      /* ids of requests are odd, those of notices even */
 
 struct sim_slot sim_slots[SIM_SLOTS];
-struct sim_tally sim_tally;
 
 static struct sim_instance *newest[SIM_APPS];
 static struct sim_op *ops[OPS_MAX];
@@ -118,7 +117,6 @@ struct sim_op *sim_op_new(struct sim_proc *owner, uint32_t app, uint32_t target,
 	/* The handle may still lead to the one before. */
 	touch(op, newest[target]);
 	touch(op, newest[target] != NULL ? newest[target]->older : NULL);
-	sim_tally.ops++;
 	return op;
 }
 
@@ -139,7 +137,6 @@ void sim_op_refused(struct sim_op *op)
 {
 	let_go(op, false);
 	op->state = SIM_OP_OVER;
-	sim_tally.ops--;
 }
 
 static bool is_in_place(const struct sim_op *op, const struct sim_instance *i)
@@ -194,15 +191,6 @@ static void failed(struct sim_op *op)
 	}
 }
 
-static void count(const tent_completion *c)
-{
-	sim_tally.good += c->outcome == TENT_OUTCOME_COMPLETED;
-	sim_tally.failed += c->outcome == TENT_OUTCOME_FAILED;
-	sim_tally.canceled += c->outcome == TENT_OUTCOME_CANCELED;
-	sim_tally.timeouts += c->outcome == TENT_OUTCOME_TIMEOUT;
-	sim_tally.busy += c->memory_busy;
-}
-
 /* No attempt has it any more. The source is ours again: who still reads it sends rubbish. */
 static void released(struct sim_op *op)
 {
@@ -218,7 +206,6 @@ static void terminal(struct sim_op *op, const tent_completion *c)
 		  op->id, c->outcome, c->status);
 	sim_check(c->status != TENT_INTERNAL && c->status != TENT_FAULT, "outcome", "op %" PRIu64 ": %s", op->id,
 		  tent_completion_text(c, text, sizeof text));
-	count(c);
 	op->good = c->status == TENT_OK;
 	op->state = c->memory_busy ? SIM_OP_BUSY : SIM_OP_OVER;
 	sim_trace("op %" PRIu64 " app %u: %s", op->id, op->app, tent_completion_text(c, text, sizeof text));
@@ -285,7 +272,6 @@ struct sim_note *sim_note_new(uint32_t app, uint32_t target)
 	struct sim_note *n = sim_calloc(1, sizeof *n);
 	*n = (struct sim_note){ .id = (uint64_t)(note_cnt + 1) << 1, .app = app, .target = target };
 	notes[note_cnt++] = n;
-	sim_tally.notes++;
 	return n;
 }
 
@@ -298,7 +284,6 @@ void sim_note_completed(const tent_completion *c)
 	n->over = true;
 	n->good = c->status == TENT_OK;
 	n->canceled = c->status != TENT_OK && c->status != TENT_AMBIGUOUS;
-	sim_tally.notes_good += n->good;
 	sim_trace("notice %" PRIu64 ": status %d", n->id, c->status);
 	sim_check(!n->canceled || n->received == 0, "notice", "notice %" PRIu64 " was not sent, it says, and had arrived", n->id);
 }
@@ -319,7 +304,6 @@ void sim_note_received(uint64_t id, uint32_t app)
 	sim_check(n != NULL && n->target == app, "notice", "app %u got notice %" PRIu64 ", which nobody sent to it", app, id);
 	sim_check(n->received++ == 0, "notice", "notice %" PRIu64 " came twice", id);
 	sim_check(!n->canceled, "notice", "notice %" PRIu64 " was not sent, it says, and came", id);
-	sim_tally.received++;
 	for (unsigned k = 0; k < n->op_cnt; k++)
 		sim_check(n->ops[k]->opcode != TENT_WRITE || op_is_in_place(n->ops[k]), "notice", "notice %" PRIu64 " came before the bytes of op %" PRIu64,
 			  id, n->ops[k]->id);

@@ -96,7 +96,4 @@ void sim_model_calm(void);
 /* What is under way, into the trace. */
 void sim_model_print(void);
 
-struct sim_tally { uint64_t ops, good, failed, canceled, timeouts, busy, notes, notes_good, received; };
-extern struct sim_tally sim_tally;
-
 #endif

@@ -27,7 +27,7 @@ struct tcp {
 	struct sockaddr_in self, other;
 	struct tcp *peer;           /* a reference */
 	int error;                  /* told once, by SO_ERROR or by a call */
-	bool end_of_input, linger, shut;
+	bool end_of_input, linger;
 	struct chunk *rx, **rx_tail, *way, **way_tail; /* readable here; sent by us and still on its way */
 	size_t rx_bytes, way_bytes;
 	uint64_t last_arrival_ns, user_timeout_ns;
