@@ -113,6 +113,12 @@ static tn_status remote_set(struct dp_worker *w, struct dp_quiesce *q)
 	return TN_OK;
 }
 
+static void peer_back(struct dp_worker *w, uint32_t index)
+{
+	if (dp_rails_renewed(&w->selector.rails, index, w->now_ns))
+		dp_owner_rail_changed(w, index);
+}
+
 static tn_status peer_set(struct dp_worker *w, const struct dp_peer *peer)
 {
 	const struct dp_peer *old = dp_view_peer(&w->view, peer->index);
@@ -120,8 +126,8 @@ static tn_status peer_set(struct dp_worker *w, const struct dp_peer *peer)
 	tn_status s = dp_view_peer_set(&w->view, peer);
 	if (s != TN_OK)
 		return s;
-	if (renewed && dp_rails_renewed(&w->selector.rails, peer->index))
-		dp_owner_rail_changed(w, peer->index);
+	if (renewed)
+		peer_back(w, peer->index);
 	for (uint32_t i = 0; i < w->transport_cnt; i++)
 		if (w->transports[i]->ops->peer_set)
 			w->transports[i]->ops->peer_set(w->transports[i], peer);
@@ -221,11 +227,6 @@ static tn_status transport_switch(struct dp_worker *w, struct dp_quiesce *q)
 	w->selector.off |= (uint32_t)(q->cmd.num2 == 0) << kind;
 	q->until_ns = w->now_ns + q->cmd.len * TN_NS_PER_MS;
 	dp_owner_select_anew(w);
-	tn_list_foreach(node, &w->waiting) {
-		struct dp_owner *o = tn_list_entry(node, struct dp_owner, link);
-		if (o->wait == DP_WAIT_RAIL)
-			dp_owner_wake(w, o);
-	}
 	return TN_OK;
 }
 
@@ -297,6 +298,7 @@ static tn_status begin(struct dp_worker *w, struct dp_quiesce *q)
 	case DP_CMD_REMOTE_SET: return remote_set(w, q);
 	case DP_CMD_REMOTE_DEL: remote_close(w, c->num); return TN_OK;
 	case DP_CMD_PEER_SET: return peer_set(w, c->ptr);
+	case DP_CMD_PEER_BACK: peer_back(w, (uint32_t)c->num); return TN_OK;
 	case DP_CMD_LANE_ADOPT: return lane_adopt(w, c);
 	case DP_CMD_FENCE: return TN_OK; /* asked until done */
 	case DP_CMD_NOTE_VERDICT: dp_notice_verdict(w, c->num, (tn_status)c->status); return TN_OK;

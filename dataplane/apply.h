@@ -31,6 +31,7 @@ enum dp_cmd_kind {
 	DP_CMD_REMOTE_SET,   /* ptr: const struct dp_remote: adds, or replaces the one with this handle; ack = old one unused */
 	DP_CMD_REMOTE_DEL,   /* num: handle */
 	DP_CMD_PEER_SET,     /* ptr: const struct dp_peer: adds or replaces by index; ack = old one unused */
+	DP_CMD_PEER_BACK,    /* num: peer index, known by PEER_SET. It can be reached again: what failed is tried again */
 	DP_CMD_LANE_ADOPT,   /* fd + ptr: malloc'ed struct dp_hello (checked, ticket valid); the worker owns both. len: enum
 	                        tn_transport whose listener it came to */
 	DP_CMD_FENCE,        /* num: peer index + session: close every incoming lane of that peer, whatever its key was, whose

@@ -43,6 +43,7 @@ struct daemon {
 	uint32_t started_cnt;
 	struct dp_source signals;
 	struct dp_flight stopped, quiet;
+	uint64_t watchdog_ns, fed_ns, looked_ns;
 	bool all_stopped, all_quiet, stop, reload, lease_lost;
 };
 
@@ -215,28 +216,33 @@ static void look_at_lease(struct daemon *d)
 	tn_log_error("lease", "somebody removed the lock file in %s: a second data plane could start there", d->dir);
 }
 
+/* One turn of the control thread while it serves, and what is done now and then. */
+static void turn(struct daemon *d)
+{
+	dp_control_turn(&d->ctl, DP_TURN_NS);
+	uint64_t now_ns = d->ctl.loop.now_ns;
+	if (d->watchdog_ns != 0 && now_ns - d->fed_ns >= d->watchdog_ns) {
+		(void)tn_sdnotify("WATCHDOG=1");
+		d->fed_ns = now_ns;
+	}
+	if (now_ns - d->looked_ns >= LEASE_LOOK_NS) {
+		look_at_lease(d);
+		d->looked_ns = now_ns;
+	}
+}
+
 static void run(struct daemon *d)
 {
-	uint64_t watchdog_ns = tn_sdnotify_watchdog_ns(), fed_ns = 0, looked_ns = 0;
-
+	d->watchdog_ns = tn_sdnotify_watchdog_ns();
 	dp_control_run(&d->ctl);
 	(void)tn_sdnotifyf("READY=1\nSTATUS=%u workers, generation %llu", d->plan.worker_cnt,
 	                   (unsigned long long)d->tele.generation);
 	tn_log_info("start", "ready: %u workers, runtime_dir %s, generation %llu", d->plan.worker_cnt, d->dir,
 	            (unsigned long long)d->tele.generation);
 	while (!d->stop && !d->ctl.stop_asked) {
-		dp_control_turn(&d->ctl, DP_TURN_NS);
+		turn(d);
 		if (d->reload)
 			reload(d);
-		uint64_t now_ns = d->ctl.loop.now_ns;
-		if (watchdog_ns != 0 && now_ns - fed_ns >= watchdog_ns) {
-			(void)tn_sdnotify("WATCHDOG=1");
-			fed_ns = now_ns;
-		}
-		if (now_ns - looked_ns >= LEASE_LOOK_NS) {
-			look_at_lease(d);
-			looked_ns = now_ns;
-		}
 	}
 }
 
@@ -260,7 +266,7 @@ static void finish_work(struct daemon *d)
 	dp_control_drain_begin(&d->ctl, &d->quiet);
 	d->all_quiet = d->quiet.waiting == 0;
 	while (!d->all_quiet && !d->stop && tn_now_ns() < deadline_ns)
-		dp_control_turn(&d->ctl, DP_TURN_NS);
+		turn(d);
 	tn_log_info("stop", d->all_quiet ? "everything ended" : "not everything ended: the rest is canceled");
 }
 

@@ -28,10 +28,9 @@ static void count_attempt_start(struct dp_worker *w, const struct dp_attempt *a)
 	dp_tally_attempt_start(&w->stats.tally, a->kind, a->op);
 }
 
-/* An attempt ended, or was not accepted: who waits for its rail may ask again. */
-static void tell_rail(struct dp_worker *w, unsigned kind, uint32_t peer_index, tn_status status)
+void dp_owner_tell_rail(struct dp_worker *w, unsigned kind, uint32_t peer_index, tn_status status, uint64_t start_ns)
 {
-	if (dp_rails_ended(&w->selector.rails, kind, peer_index, status, w->now_ns))
+	if (dp_rails_ended(&w->selector.rails, kind, peer_index, status, start_ns, w->now_ns))
 		dp_owner_rail_changed(w, peer_index);
 }
 
@@ -53,9 +52,9 @@ static void count_attempt_end(struct dp_worker *w, struct dp_attempt *a, const s
 	if (outcome == TN_OUTCOME_COMPLETED) {
 		dp_tally_attempt_done(&w->stats.tally, a->kind, a->op, took_ns);
 		if (tn_unlikely(w->selector.rails.sick_cnt > 0))
-			tell_rail(w, a->kind, a->owner->peer_index, TN_OK);
+			dp_owner_tell_rail(w, a->kind, a->owner->peer_index, TN_OK, a->start_ns);
 	} else {
-		tell_rail(w, a->kind, a->owner->peer_index, res->status);
+		dp_owner_tell_rail(w, a->kind, a->owner->peer_index, res->status, a->start_ns);
 		const struct tn_metrics m = w->stats.m;
 		w->stats.tally.attempts_inflight[a->kind][a->op]--;
 		dp_tally_attempt_moved(&w->stats.tally, a->kind, a->op);
@@ -160,7 +159,7 @@ tn_status dp_owner_try(struct dp_worker *w, struct dp_owner *o, struct dp_result
 		o->attempt_cnt--;
 		o->attempt = NULL;
 		if (w->selector.rails.sick_cnt > 0)
-			tell_rail(w, a->kind, o->peer_index, s);
+			dp_owner_tell_rail(w, a->kind, o->peer_index, s, a->start_ns);
 		drop_attempt(w, a);
 		return s;
 	}
@@ -345,6 +344,11 @@ void dp_owner_select_anew(struct dp_worker *w)
 			if (o && (o->state == DP_OWNER_QUEUED || o->state == DP_OWNER_WAITING))
 				o->candidate = o->candidate_cnt = 0;
 		}
+	}
+	tn_list_foreach(node, &w->waiting) {
+		struct dp_owner *o = tn_list_entry(node, struct dp_owner, link);
+		if (o->wait == DP_WAIT_RAIL)
+			dp_owner_wake(w, o);
 	}
 }
 

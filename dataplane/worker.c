@@ -338,7 +338,7 @@ void dp_worker_tune(struct dp_worker *w, const struct tn_config *cfg)
 	if (!cfg)
 		return;
 	w->config = cfg;
-	dp_selector_tune(&w->selector, cfg);
+	dp_selector_tune(&w->selector, cfg, w->now_ns);
 	dp_owner_select_anew(w);
 	w->ingress.policy_end = tn_config_policy_id_end(cfg);
 	w->tuning = (struct dp_tuning){

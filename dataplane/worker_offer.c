@@ -49,9 +49,11 @@ void dp_worker_peer_refresh(struct dp_worker *w, uint32_t peer_index)
 		w->view.peers[peer_index].asked_ns = w->now_ns;
 }
 
-void dp_worker_answered(struct dp_worker *w, uint32_t peer_index)
+void dp_worker_answered(struct dp_worker *w, enum tn_transport kind, uint32_t peer_index)
 {
 	dp_admission_moved(&w->admission, peer_index, w->now_ns);
+	if (tn_unlikely(w->selector.rails.sick_cnt > 0))
+		dp_owner_tell_rail(w, kind, peer_index, TN_OK, w->now_ns);
 }
 
 void dp_worker_probed(struct dp_worker *w, enum tn_transport kind, uint32_t peer_index, bool ok)

@@ -296,6 +296,7 @@ void dp_peers_returned(struct dp_control *ctl, const char *name, const struct tn
 		return; /* nobody here ever used it */
 	const struct dp_peer *newest = slot->next != NULL ? slot->next : slot->cur;
 	slot->backoff_ns = BACKOFF_FIRST_NS;
+	dp_crew_broadcast(&ctl->crew, (struct dp_cmd){ .kind = DP_CMD_PEER_BACK, .fd = -1, .num = slot->index }, &slot->back);
 	if (slot->refreshing && dp_timer_armed(&slot->retry)) {
 		dp_timer_set(&ctl->loop, &slot->retry, ctl->loop.now_ns);
 	} else if (!slot->refreshing && !tn_id128_eq(&newest->session, session)) {

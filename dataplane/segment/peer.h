@@ -23,6 +23,7 @@ struct dp_peer_slot {
 	/* Versions: workers may use `prev` until they acknowledge `cur`; `next` waits for that. NULL cur: not known yet. */
 	struct dp_peer *prev, *cur, *next;
 	struct dp_flight flight;
+	struct dp_flight back;         /* PEER_BACK; nobody waits for it */
 	bool refreshing;               /* a search is under way */
 	struct dp_peer_call call;
 	struct dp_timer retry;

@@ -90,14 +90,18 @@ void dp_rail_probe(struct dp_rail *r, uint64_t until_ns)
 
 void dp_rail_probed(struct dp_rail *r, const struct dp_rail_cfg *c, bool ok, uint64_t now_ns, uint64_t random)
 {
-	if (ok)
-		dp_rail_renewed(r);
-	else if (r->state == DP_RAIL_PROBING)
+	if (ok && r->state != DP_RAIL_UP)
+		dp_rail_renewed(r, now_ns);
+	else if (!ok && r->state == DP_RAIL_PROBING)
 		cool(r, c, now_ns, random);
 }
 
-void dp_rail_renewed(struct dp_rail *r)
+void dp_rail_renewed(struct dp_rail *r, uint64_t now_ns)
 {
+	if (r->state == DP_RAIL_PROBATION)
+		return; /* whose trial is under way */
+	r->fresh_ns = now_ns;
+	r->error_cnt = 0;
 	if (r->state == DP_RAIL_COOLING || r->state == DP_RAIL_PROBING)
 		move(r, DP_RAIL_PROBATION);
 }

@@ -12,10 +12,10 @@
 #define DP_RAIL_MOVES(X) \
 	X(UP, COOLING, "too many attempts failed within the error window") \
 	X(COOLING, PROBING, "the cool-down is over and a request asks: the transport looks whether it gets there") \
-	X(COOLING, PROBATION, "the same with a transport that gets there already or cannot look; or the peer restarted or moved") \
-	X(PROBING, PROBATION, "it gets there; or the peer restarted or moved") \
+	X(COOLING, PROBATION, "the same with a transport that gets there already or cannot look; or the peer restarted, moved or came back") \
+	X(PROBING, PROBATION, "it gets there; or the peer restarted, moved or came back") \
 	X(PROBING, COOLING, "it does not, or gives no answer in time: longer than before") \
-	X(PROBATION, UP, "an attempt completed") \
+	X(PROBATION, UP, "an attempt completed, or the other end answered a part of one; or failures count no more") \
 	X(PROBATION, COOLING, "the attempt on trial failed: longer than before")
 #define X(n, s) DP_RAIL_##n,
 enum dp_rail_state { DP_RAIL_STATES(X) DP_RAIL_STATE_CNT };
@@ -37,6 +37,7 @@ struct dp_rail {
 	uint64_t error_ns;  /* the last failure: all that fail at one instant have one reason */
 	uint64_t until_ns;  /* COOLING: no probe before; PROBING: the answer is too late then */
 	uint64_t up_ns;     /* when it came up last; 0: it was never out */
+	uint64_t fresh_ns;  /* failures of attempts that began before are old news */
 };
 
 enum dp_rail_verdict {
@@ -50,7 +51,7 @@ enum dp_rail_verdict {
 enum dp_rail_verdict dp_rail_ask(const struct dp_rail *r, uint64_t now_ns);
 /* On trial: this attempt is the one. */
 void dp_rail_try(struct dp_rail *r);
-/* An attempt ended: completed; failed for a reason that is the path's; or neither. */
+/* An attempt ended: completed (or moved bytes so far); failed for a reason that is the path's; or neither. */
 void dp_rail_worked(struct dp_rail *r, uint64_t now_ns);
 void dp_rail_failed(struct dp_rail *r, const struct dp_rail_cfg *c, uint64_t now_ns, uint64_t random);
 void dp_rail_undecided(struct dp_rail *r);
@@ -58,8 +59,8 @@ void dp_rail_undecided(struct dp_rail *r);
 void dp_rail_probe(struct dp_rail *r, uint64_t until_ns);
 /* Its answer. Also for a COOLING one that needs no probe (ok). Of other states: nothing. */
 void dp_rail_probed(struct dp_rail *r, const struct dp_rail_cfg *c, bool ok, uint64_t now_ns, uint64_t random);
-/* The peer restarted or moved: what failed may work now. */
-void dp_rail_renewed(struct dp_rail *r);
+/* The peer restarted, moved or came back: what failed may work now. */
+void dp_rail_renewed(struct dp_rail *r, uint64_t now_ns);
 
 const char *dp_rail_state_name(unsigned state); /* "invalid" outside the table */
 extern const struct dp_machine dp_rail_machine;

@@ -11,11 +11,11 @@ static void count_event(const struct dp_selector *s, enum tn_selection event)
 	tn_counter_add(s->m, TN_C1(SELECTION_EVENTS_TOTAL, event), 1);
 }
 
-void dp_selector_tune(struct dp_selector *s, const struct tn_config *cfg)
+void dp_selector_tune(struct dp_selector *s, const struct tn_config *cfg, uint64_t now_ns)
 {
 	s->config = cfg;
 	s->failovers_max = (uint32_t)tn_config_u64(cfg, TN_CFG_RETRY_MAX_FAILOVERS);
-	dp_rails_tune(&s->rails, cfg);
+	dp_rails_tune(&s->rails, cfg, now_ns);
 }
 
 static struct dp_policy_answer order_of(const struct dp_selector *s, const struct dp_owner *o, const struct shr_sqe_shm *sqe,

@@ -22,7 +22,7 @@ struct dp_selector {
 };
 
 /* Other rules from now on, for owners whose candidates are chosen from now on. */
-void dp_selector_tune(struct dp_selector *s, const struct tn_config *cfg);
+void dp_selector_tune(struct dp_selector *s, const struct tn_config *cfg, uint64_t now_ns);
 /* Fill the owner's candidates from policy, hint and what is registered. `sqe` is its first request's descriptor. Counts
  * policy_miss, hint_rejected, candidate_empty. */
 void dp_select_candidates(struct dp_selector *s, struct dp_owner *o, const struct shr_sqe_shm *sqe, bool local);

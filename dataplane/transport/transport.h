@@ -89,8 +89,9 @@ const struct dp_buffer *dp_worker_registration(const struct dp_worker *w, uint64
 /* Ask the control thread (single flight there). */
 void dp_worker_remote_refresh(struct dp_worker *w, tn_handle remote, uint64_t stale_generation);
 void dp_worker_peer_refresh(struct dp_worker *w, uint32_t peer_index);
-/* The peer answered a part of an attempt: it is not stalled (admission). The end of an attempt needs no call. */
-void dp_worker_answered(struct dp_worker *w, uint32_t peer_index);
+/* The peer answered a part of an attempt: it is not stalled (admission), and this way to it works (rails). The end of an
+ * attempt needs no call. */
+void dp_worker_answered(struct dp_worker *w, enum tn_transport kind, uint32_t peer_index);
 /* The answer to a probe(); one that nobody waits for any more does no harm. */
 void dp_worker_probed(struct dp_worker *w, enum tn_transport kind, uint32_t peer_index, bool ok);
 /* Hand an incoming notice or datagram to the control thread; TN_AGAIN when its mailbox is full. Takes `note` unless it

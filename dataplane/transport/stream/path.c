@@ -108,7 +108,7 @@ static void probe_over(struct dp_path *p, bool ok)
 }
 
 /* A connection could not be made: the next address at once, after the last one a pause. */
-static void connect_failed(struct dp_path *p, tn_status status)
+static void connect_failed(struct dp_path *p, bool control, tn_status status)
 {
 	struct dp_stream *s = p->stream;
 	uint64_t now = dp_stream_now(s);
@@ -124,7 +124,8 @@ static void connect_failed(struct dp_path *p, tn_status status)
 		else if (!p->hold && status != TN_PATH_PROTOCOL) /* it may have moved: a restarted peer listens elsewhere */
 			ask_refresh(p, TN_PATH_DOWN, false);
 		p->stray = false;
-		probe_over(p, false);
+		if (!control) /* a probe is about data lanes */
+			probe_over(p, false);
 	}
 	dp_path_dirty(p);
 	dp_path_board(p);
@@ -135,7 +136,7 @@ static void open_lane(struct dp_path *p, bool control, uint64_t now_ns)
 	struct dp_stream *s = p->stream;
 	struct dp_lane *l = dp_stream_lane_get(s, &dp_client_side, DP_LANE_CONNECTING);
 	if (l == NULL) {
-		connect_failed(p, TN_LIMIT);
+		connect_failed(p, control, TN_LIMIT);
 		return;
 	}
 	uint32_t index = 0;
@@ -155,7 +156,7 @@ static void open_lane(struct dp_path *p, bool control, uint64_t now_ns)
 		dp_account_event(s, TN_OP_WRITE, TN_STREAM_EVENT_CONNECT_ERROR);
 		dp_path_board_outcome(p, l->endpoint, st, l->bytes.os_error);
 		dp_stream_lane_put(l);
-		connect_failed(p, st);
+		connect_failed(p, control, st);
 		return;
 	}
 	p->opening_cnt++;
@@ -340,7 +341,7 @@ void dp_path_closed(struct dp_lane *l, tn_status status, enum dp_frame_error err
 	if (!greeted) {
 		dp_account_event(s, TN_OP_WRITE, TN_STREAM_EVENT_CONNECT_ERROR);
 		if (!p->breaking)
-			connect_failed(p, status);
+			connect_failed(p, l->control, status);
 	} else if (!p->breaking && !retired) {
 		p->next_try_ns = dp_stream_now(s) + backoff(s, ++p->fail_cnt, BACKOFF_MIN_NS, BACKOFF_MAX_NS);
 	}

@@ -150,7 +150,7 @@ static void complete(struct dp_lane *l, uint16_t status, bool touched)
 	skip_dropped(l);
 	dp_lane_count_op(l);
 	l->path->fail_cnt = 0; /* the connection works */
-	dp_worker_answered(l->stream->base.worker, l->path->peer_index);
+	dp_worker_answered(l->stream->base.worker, l->stream->base.ops->kind, l->path->peer_index);
 	if (status == DP_FRAME_ST_SHUTDOWN && l->state == DP_LANE_READY) {
 		dp_lane_move(l, DP_LANE_DRAINING); /* the peer goes away: nothing new, close when empty */
 		dp_stream_timer(l->stream, dp_stream_now(l->stream));

@@ -29,7 +29,7 @@ static struct dp_rail rail_in(enum dp_rail_state state)
 	if (state == DP_RAIL_PROBING)
 		dp_rail_probe(&r, T0 + 300 * MS);
 	if (state == DP_RAIL_PROBATION)
-		dp_rail_renewed(&r);
+		dp_rail_renewed(&r, T0 + 3);
 	return r;
 }
 
@@ -38,7 +38,7 @@ static void ev_work(struct dp_rail *r) { dp_rail_worked(r, T0 + MS); }
 static void ev_undecided(struct dp_rail *r) { dp_rail_undecided(r); }
 static void ev_yes(struct dp_rail *r) { dp_rail_probed(r, &cfg, true, T0 + MS, 0); }
 static void ev_no(struct dp_rail *r) { dp_rail_probed(r, &cfg, false, T0 + MS, 0); }
-static void ev_renewed(struct dp_rail *r) { dp_rail_renewed(r); }
+static void ev_renewed(struct dp_rail *r) { dp_rail_renewed(r, T0 + MS); }
 static void ev_probe(struct dp_rail *r)
 {
 	if (r->state == DP_RAIL_COOLING)
@@ -157,7 +157,7 @@ static void test_flap(void)
 		CU_ASSERT(r.until_ns - now > before);
 		before = r.until_ns - now;
 		now = r.until_ns;
-		dp_rail_renewed(&r);
+		dp_rail_renewed(&r, now);
 		dp_rail_worked(&r, now);
 		now += cfg.settle_ns / 2;
 	}

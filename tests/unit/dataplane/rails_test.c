@@ -134,6 +134,72 @@ static void test_trial(void)
 	free(r);
 }
 
+/* Nobody waits for the end of a long attempt on trial: its first bytes say that the rail works. What attempts from before the
+ * cool-down tell is old news: it ends neither the trial nor the rail. */
+static void test_long_trial(void)
+{
+	static const char *const sets[] = { "rails/max_errors=1", "rails/cool_min_ms=60000", "rails/cool_max_ms=60000",
+					    "admission/merge=false", "retry/base_delay_ms=1" };
+	struct rig g;
+	rig_open(&g, sets, 5, script_only_tcp);
+	struct dp_remote *r = script_open_remote(&g, 1);
+	struct dp_peer peer = { .index = 3, .session.b = { 42 } };
+	struct script_step steps[3] = { hang, hang, down };
+	script_set(&script_tcp, steps, 3);
+	script_tcp.beyond = hang;
+	CU_ASSERT_EQUAL(rig_do(&g, (struct dp_cmd){ .kind = DP_CMD_PEER_SET, .ptr = &peer, .fd = -1 }), TN_OK);
+	for (uint64_t i = 1; i <= 4; i++) {
+		rig_submit(&g, script_sqe(SHR_OP_WRITE, i, i * 4096, 4096));
+		rig_advance(&g, RIG_MS);
+	}
+	CU_ASSERT_EQUAL(g.w->selector.rails.sick_cnt, 1);
+	CU_ASSERT_EQUAL_FATAL(script_tcp.held_cnt, 2); /* older than its cool-down */
+	CU_ASSERT_EQUAL(rig_do(&g, (struct dp_cmd){ .kind = DP_CMD_PEER_BACK, .num = 3, .fd = -1 }), TN_OK);
+	rig_advance(&g, RIG_MS);
+	CU_ASSERT_EQUAL_FATAL(script_tcp.held_cnt, 3); /* one of the two on trial */
+	struct dp_result canceled = { .status = TN_CANCELED, .nothing_left = true };
+	script_end(&script_tcp, 0, &canceled);
+	rig_advance(&g, RIG_MS);
+	CU_ASSERT_EQUAL_FATAL(script_tcp.held_cnt, 2); /* still one on trial */
+	script_end(&script_tcp, 0, &down.result);
+	rig_advance(&g, 2 * RIG_MS);
+	CU_ASSERT_EQUAL(g.w->selector.rails.by_target[4][TN_TRANSPORT_TCP].rail.state, DP_RAIL_PROBATION);
+	dp_worker_answered(g.w, TN_TRANSPORT_TCP, 3);
+	CU_ASSERT_EQUAL(g.w->selector.rails.sick_cnt, 0);
+	rig_advance(&g, 2 * RIG_MS);
+	CU_ASSERT_EQUAL(script_tcp.held_cnt, 3); /* the others beside it */
+	struct dp_result ok = { .status = TN_OK };
+	while (script_tcp.held_cnt > 0)
+		script_end(&script_tcp, 0, &ok);
+	rig_advance(&g, RIG_MS);
+	rig_close(&g);
+	free(r);
+}
+
+/* Where failures are to count no more, all rails are up at once, and who waited goes on. */
+static void test_rails_switched_off(void)
+{
+	static const char *const sets[] = { "rails/max_errors=1", "rails/cool_min_ms=60000", "rails/cool_max_ms=60000" };
+	struct rig g;
+	rig_open(&g, sets, 3, script_only_tcp);
+	struct dp_remote *r = script_open_remote(&g, 1);
+	script_set(&script_tcp, &down, 1);
+	rig_submit(&g, script_sqe(SHR_OP_WRITE, 1, 0, 4096));
+	rig_advance(&g, 100 * RIG_MS);
+	CU_ASSERT_EQUAL(g.w->selector.rails.sick_cnt, 1);
+	CU_ASSERT_EQUAL(script_tcp.submits, 1);
+	struct tn_config *cfg = rig_config((const char *const[]){ "rails/max_errors=0" }, 1);
+	CU_ASSERT_EQUAL(rig_do(&g, (struct dp_cmd){ .kind = DP_CMD_TUNE, .ptr = cfg, .fd = -1 }), TN_OK);
+	CU_ASSERT_EQUAL(g.w->selector.rails.sick_cnt, 0);
+	struct shr_cqe_shm c;
+	for (unsigned i = 0; i < 10 && !rig_poll(&g, &c); i++)
+		rig_advance(&g, RIG_MS);
+	CU_ASSERT(c.status == TN_OK && c.attempts == 2);
+	rig_close(&g);
+	tn_config_free(cfg);
+	free(r);
+}
+
 /* Failing over goes only where something can serve: else the same transport again, after a pause. */
 static void test_no_failover_to_a_cooling_rail(void)
 {
@@ -142,7 +208,7 @@ static void test_no_failover_to_a_cooling_rail(void)
 	rig_open(&g, sets, 3, script_both);
 	struct dp_remote *r = script_open_remote(&g, 1);
 	for (unsigned i = 0; i < 2; i++)
-		(void)dp_rails_ended(&g.w->selector.rails, TN_TRANSPORT_TCP, 3, TN_PATH_DOWN, g.now + i);
+		(void)dp_rails_ended(&g.w->selector.rails, TN_TRANSPORT_TCP, 3, TN_PATH_DOWN, g.now, g.now + i);
 	script_set(&script_rdma, &down, 1);
 	struct shr_cqe_shm c = run(&g, script_sqe(SHR_OP_WRITE, 1, 0, 4096));
 	CU_ASSERT(c.status == TN_OK && c.transport == TN_TRANSPORT_RDMA && c.attempts == 2);
@@ -182,5 +248,7 @@ TN_TEST_MAIN("rails",
 	{ "a cooling rail is waited for", test_cooling_rail_is_waited_for },
 	{ "a rail that stays down ends with the deadline", test_cooling_rail_until_deadline },
 	{ "one attempt on trial, and who follows it", test_trial },
+	{ "a long attempt on trial holds nobody up, an old one ends nothing", test_long_trial },
+	{ "rails/max_errors 0 brings all up", test_rails_switched_off },
 	{ "no failing over to a cooling rail", test_no_failover_to_a_cooling_rail },
 )

@@ -632,7 +632,7 @@ static void test_stalled_peer(void)
 	CU_ASSERT_EQUAL(g.w->admission.window.owners, 1);
 	rig_advance(&g, 50 * RIG_MS);
 	CU_ASSERT_EQUAL(g.w->admission.stalled.owners, 1);
-	dp_worker_answered(g.w, 3); /* a part of what runs */
+	dp_worker_answered(g.w, TN_TRANSPORT_TCP, 3); /* a part of what runs */
 	CU_ASSERT_EQUAL(g.w->admission.window.owners, 1);
 	rig_close(&g);
 	free(r);

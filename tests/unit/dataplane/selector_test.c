@@ -84,7 +84,7 @@ static void test_hint_and_policy(void)
 static void fail_rail(struct rig *g, unsigned kind)
 {
 	for (unsigned i = 0; i < 3; i++)
-		(void)dp_rails_ended(&g->w->selector.rails, kind, 3, TN_PATH_DOWN, g->now + i);
+		(void)dp_rails_ended(&g->w->selector.rails, kind, 3, TN_PATH_DOWN, g->now, g->now + i);
 }
 
 static void test_rails(void)
@@ -123,7 +123,7 @@ static void test_rails(void)
 	struct dp_owner second = owner(&g, 0, 0);
 	CU_ASSERT_PTR_EQUAL(pick(&g, &second, r), &script_tcp.base);
 	CU_ASSERT_EQUAL(second.rejected[TN_TRANSPORT_RDMA], DP_REJECT_PROBATION);
-	CU_ASSERT_TRUE(dp_rails_ended(rails, TN_TRANSPORT_RDMA, 3, TN_OK, g.now));
+	CU_ASSERT_TRUE(dp_rails_ended(rails, TN_TRANSPORT_RDMA, 3, TN_OK, g.now, g.now));
 	CU_ASSERT_EQUAL(rails->sick_cnt, 0);
 	/* No answer in time is a no; a restarted peer is a new chance. */
 	fail_rail(&g, TN_TRANSPORT_RDMA);
@@ -136,7 +136,7 @@ static void test_rails(void)
 	g.now = until;
 	CU_ASSERT_PTR_NULL(pick(&g, &o, r));
 	CU_ASSERT_EQUAL(dp_rails_look(rails, TN_TRANSPORT_RDMA, 3, &until), DP_RAIL_COOLING);
-	CU_ASSERT_TRUE(dp_rails_renewed(rails, 3));
+	CU_ASSERT_TRUE(dp_rails_renewed(rails, 3, g.now));
 	CU_ASSERT_PTR_EQUAL(pick(&g, &o, r), &script_rdma.base);
 	rig_close(&g);
 	free(r);

@@ -164,6 +164,7 @@ static void stale_handles_are_refreshed_once(void)
 	m.body = json_loads("{\"peer\":\"b\",\"session\":\"" SESSION2 "\"}", 0, NULL);
 	say(&m);
 	hear("peer_returned");
+	CU_ASSERT_TRUE(turn_until(&b, fake_count(1, DP_CMD_PEER_BACK) == 1)); /* workers try again at once */
 	json_object_set_new(m.body, "session", json_string(SESSION));
 	m.id = 702;
 	say(&m);

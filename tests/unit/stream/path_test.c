@@ -742,6 +742,15 @@ static void test_probe(void)
 	CU_ASSERT_EQUAL(dp_stream_probe(t, 0, rig.virtual_ns + TN_NS_PER_S / 2), DP_REACH_CONNECT);
 	pass(TN_NS_PER_S);
 	CU_ASSERT(rig.a.probes_failed + rig.a.probes_ok == 2 && path->probe_ns == 0);
+	/* A control lane that does not come up says nothing about data. */
+	uint32_t no = rig.a.probes_failed;
+	CU_ASSERT_EQUAL(t->ops->datagram_send(t, 0, "hello", 5), TN_OK);
+	CU_ASSERT_EQUAL(dp_stream_probe(t, 0, rig.virtual_ns + TN_NS_PER_S), DP_REACH_CONNECT);
+	for (unsigned i = 0; i < 50 && !path->control; i++)
+		pass(10 * TN_NS_PER_MS);
+	CU_ASSERT_TRUE_FATAL(path->control && path->open_cnt == 1);
+	dp_lane_close(path->control, TN_PATH_DOWN, DP_FRAME_OK, true);
+	CU_ASSERT(path->probe_ns != 0 && rig.a.probes_failed == no);
 	rig.manual = false;
 	end();
 }

@@ -76,8 +76,9 @@ void dp_worker_peer_refresh(struct dp_worker *w, uint32_t peer_index)
 	w->peer_refreshes++;
 }
 
-void dp_worker_answered(struct dp_worker *w, uint32_t peer_index)
+void dp_worker_answered(struct dp_worker *w, enum tn_transport kind, uint32_t peer_index)
 {
+	(void)kind;
 	(void)peer_index;
 	w->answers++;
 }
