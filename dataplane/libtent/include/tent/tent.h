@@ -238,8 +238,9 @@ typedef struct tent_request {
 
 /* The number of the policy of that name (1..63 of [A-Za-z0-9._-]) for tent_request.policy. It stays good for the life of
  * the context, whatever becomes of the configuration or the data plane; while the configuration has no such policy,
- * requests that name it are served as if none matched. NOT_FOUND: it has none now; UNSUPPORTED: an older data plane;
- * LIMIT: 256 names. Blocks up to the context's timeout; any thread. */
+ * requests that name it are served as if none matched. So they are after a restart of the data plane that found none,
+ * also when a reload brings one, until the context asks for the name again. NOT_FOUND: it has none now; UNSUPPORTED: an
+ * older data plane; LIMIT: 256 names. Blocks up to the context's timeout; any thread. */
 TENT_API tent_status tent_policy_find(tent_context *ctx, const char *name, uint16_t *policy_out);
 
 /* Hand over requests[0..count). Accepts a prefix: *accepted_out says how many. OK when all, AGAIN when the queue took
