@@ -193,6 +193,8 @@ static tn_status start(struct daemon *d)
 		return complain(s, "signals cannot be watched");
 	if ((s = lanes_listen(d)) != TN_OK || (s = workers_start(d)) != TN_OK)
 		return s;
+	if ((s = dp_peers_meet_self(&d->ctl)) != TN_OK)
+		return complain(s, "lanes to this host itself cannot be set up");
 	s = doors_open(d);
 	TN_HOOK(dp_doors_open);
 	return s;

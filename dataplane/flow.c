@@ -38,7 +38,7 @@ static struct dp_owner *new_owner(struct dp_worker *w, const struct dp_request *
 	o->priority = r->sqe.priority;
 	o->hint = r->sqe.hint;
 	o->policy = r->sqe.policy;
-	o->peer_index = remote->local ? UINT32_MAX : remote->peer_index;
+	o->peer_index = remote->local ? DP_PEER_SELF : remote->peer_index;
 	o->memory = r->sqe.memory;
 	o->remote = r->sqe.segment;
 	o->local_off = r->sqe.local_off;

@@ -41,7 +41,7 @@ void dp_inspect_fill(const struct dp_worker *w, const struct dp_request *r, stru
 		.bytes = note ? r->sqe.note_len : r->sqe.length, .age_ns = w->now_ns - r->ingress_ns,
 		.left_ns = tn_remaining_ns(r->deadline_ns, w->now_ns), .opcode = r->sqe.opcode, .state = r->state,
 		.phase = (uint8_t)dp_flow_phase(r), .priority = r->sqe.priority, .transport = r->note_transport,
-		.peer_index = UINT32_MAX,
+		.peer_index = DP_PEER_SELF,
 	};
 	dp_stats_trace_id(&w->stats, r, &out->trace_hi, &out->trace_lo);
 	if (r->owner)

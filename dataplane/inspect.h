@@ -15,7 +15,7 @@ struct dp_inspect {
 	/* its owner; a NOTIFY has none, and owner_id is 0 */
 	uint64_t owner_id, owner_bytes;
 	uint32_t owner_requests;                /* not yet terminal */
-	uint32_t peer_index;                    /* UINT32_MAX: this host */
+	uint32_t peer_index;                    /* DP_PEER_SELF: this host */
 	uint8_t owner_state, wait;              /* enums dp_owner_state, dp_wait */
 	uint64_t wait_ns;                       /* until the wait ends by itself; UINT64_MAX: it is woken */
 	uint8_t attempts, failovers;

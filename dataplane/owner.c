@@ -149,6 +149,8 @@ tn_status dp_owner_try(struct dp_worker *w, struct dp_owner *o, struct dp_result
 	}
 	a->transport = t;
 	a->kind = (uint8_t)t->ops->kind;
+	if (t->ops->segment_busy)
+		a->segment = NULL; /* it goes over a lane to ourselves, whose serving side guards that memory */
 	if (a->segment)
 		dp_view_segment_slot(&w->view, a->remote->segment)->users++;
 	dp_attempt_move(&w->pools.states, a, DP_ATTEMPT_ACTIVE);

@@ -91,7 +91,7 @@ static void publish(struct dp_worker *w)
 		up |= (uint32_t)(t->up && !(w->selector.off >> t->ops->kind & 1)) << t->ops->kind;
 		tn_gauge_set(&w->stats.m, TN_G1(WORKER_LAST_PROGRESS_TIMESTAMP_SECONDS, t->ops->kind), t->progress_ns);
 		for (uint32_t p = 0; t->ops->lane_cnt && p < w->view.peer_top; p++)
-			lanes += t->ops->lane_cnt(t, p);
+			lanes += t->ops->lane_cnt(t, p - 1u); /* row 0: to ourselves */
 	}
 	tn_store_relaxed64(&b->oldest_work_ns, oldest == UINT64_MAX ? 0 : oldest);
 	tn_store_relaxed64(&b->loop_ns, w->now_ns);

@@ -60,12 +60,12 @@ tn_status dp_worker_post(struct dp_worker *w, const struct dp_cmd *cmd);
 tn_status dp_worker_take(struct dp_worker *w, struct dp_evt *evt_out);
 int dp_worker_event_fd(const struct dp_worker *w);    /* eventfd: readable when events wait (control thread's epoll) */
 
-/* What this worker has done for a target (UINT32_MAX: this host), added to *sum. Control thread, at any time. */
+/* What this worker has done for a target (DP_PEER_SELF: this host), added to *sum. Control thread, at any time. */
 void dp_worker_load_add(const struct dp_worker *w, uint32_t peer_index, struct dp_load_sum *sum);
 /* How the way to a peer over this kind looks from this worker. False: it has no such transport, or one without
  * connections. Control thread, at any time. */
 bool dp_worker_path_info(const struct dp_worker *w, enum tn_transport kind, uint32_t peer_index, struct dp_path_info *out);
-/* The health of the way to a peer (UINT32_MAX: this host) over this kind, as this worker sees it, and until when it cools
+/* The health of the way to a peer (DP_PEER_SELF: this host) over this kind, as this worker sees it, and until when it cools
  * down or is probed. Control thread, at any time. */
 enum dp_rail_state dp_worker_rail(const struct dp_worker *w, enum tn_transport kind, uint32_t peer_index,
 				  uint64_t *until_ns_out);

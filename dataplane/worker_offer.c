@@ -43,10 +43,9 @@ void dp_worker_remote_refresh(struct dp_worker *w, tn_handle remote, uint64_t st
 void dp_worker_peer_refresh(struct dp_worker *w, uint32_t peer_index)
 {
 	struct dp_evt evt = { .kind = DP_EVT_PEER_REFRESH, .num = peer_index };
-	if (peer_index >= w->view.peer_cap || !ask(w, w->view.peers[peer_index].asked_ns))
-		return;
-	if (dp_worker_tell(w, &evt) == TN_OK)
-		w->view.peers[peer_index].asked_ns = w->now_ns;
+	struct dp_view_peer *s = dp_view_peer_slot(&w->view, peer_index);
+	if (s && ask(w, s->asked_ns) && dp_worker_tell(w, &evt) == TN_OK)
+		s->asked_ns = w->now_ns;
 }
 
 void dp_worker_answered(struct dp_worker *w, enum tn_transport kind, uint32_t peer_index)

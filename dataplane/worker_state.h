@@ -143,7 +143,7 @@ void dp_owner_remote_changed(struct dp_worker *w, const struct dp_remote *old, c
 void dp_owner_peer_changed(struct dp_worker *w, uint32_t peer_index);
 /* An attempt of `start_ns` ended, moved bytes (TN_OK) or was not accepted: who waits for its rail may ask again. */
 void dp_owner_tell_rail(struct dp_worker *w, unsigned kind, uint32_t peer_index, tn_status status, uint64_t start_ns);
-/* The same of a rail to this target (UINT32_MAX: this host). */
+/* The same of a rail to this target (DP_PEER_SELF: this host). */
 void dp_owner_rail_changed(struct dp_worker *w, uint32_t peer_index);
 /* Take it from the transport of its ACTIVE attempt: what follows the attempt's end, at once or later, is decided as after a
  * lost path. */

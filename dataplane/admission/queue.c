@@ -54,7 +54,7 @@ static void set_limits(struct dp_admission *a, struct dp_target *t)
 
 static struct dp_target *target_of(struct dp_admission *a, const struct dp_owner *o)
 {
-	uint32_t i = o->peer_index == UINT32_MAX ? 0 : o->peer_index + 1;
+	uint32_t i = o->peer_index + 1u;
 	tn_assert(i < a->cfg.targets);
 	struct dp_target *t = &a->targets[i];
 	if (tn_likely(t->ready))

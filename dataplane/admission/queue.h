@@ -82,7 +82,7 @@ void dp_admission_defer(struct dp_admission *a, struct dp_owner *o);
 /* Once per loop: of the targets that rest, one per transport may try again; peers that are silent for long are stalled
  * from now on. */
 void dp_admission_resume(struct dp_admission *a, uint64_t now_ns);
-/* A peer (UINT32_MAX: this host) answered something of what is out there. */
+/* A peer (DP_PEER_SELF: this host) answered something of what is out there. */
 void dp_admission_moved(struct dp_admission *a, uint32_t peer_index, uint64_t now_ns);
 /* With drop_infeasible: one of its owners completed, just now. */
 void dp_admission_served(struct dp_admission *a, const struct dp_owner *o, uint64_t now_ns);

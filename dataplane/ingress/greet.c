@@ -165,6 +165,17 @@ bool dp_greet_endpoint(const struct dp_greet *g, uint32_t i, char out[static TN_
 	return true;
 }
 
+bool dp_greet_own_address(const struct dp_greet *g, struct tn_addr *out)
+{
+	char why[TN_ERR_TEXT];
+
+	if (g->listener.fd < 0)
+		return false;
+	*out = g->bound;
+	return !tn_addr_is_any(out) ||
+	       tn_addr_parse(out->ss.ss_family == AF_INET6 ? "::1" : "127.0.0.1", tn_addr_port(&g->bound), out, why) == TN_OK;
+}
+
 /* ---- judgement ---- */
 
 /* Only for who holds a good ticket: it may know how it looks from here. */
@@ -204,7 +215,8 @@ static void count_error(struct dp_control *ctl, enum dp_frame_error e)
 
 static uint64_t connections(const struct dp_control *ctl)
 {
-	uint64_t cnt = 0;
+	const struct dp_peer_slot *self = ctl->peers.self;
+	uint64_t cnt = self != NULL ? tn_load_relaxed32(&self->conn_cnt) : 0;
 
 	for (uint32_t i = 0; i < ctl->peers.cnt; i++)
 		cnt += tn_load_relaxed32(&ctl->peers.slots[i]->conn_cnt);
@@ -342,7 +354,7 @@ static void greet_judge(struct greet *w)
 		refuse_stray(w, ticket, slot);
 		return;
 	}
-	if (dp_control_drains(ctl)) {
+	if (dp_control_drains(ctl) && slot != ctl->peers.self) { /* what our own applications asked before may still need a lane */
 		refuse(w, DP_HELLO_DRAINING);
 		return;
 	}

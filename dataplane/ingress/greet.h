@@ -37,6 +37,8 @@ void dp_greet_fini(struct dp_greet *g);
 
 /* The peer's fence was acknowledged by all workers (struct dp_peer_slot.fence). */
 void dp_greet_fenced(struct dp_flight *fence);
+/* Where our own listener is reached from this host; false: there is none. */
+bool dp_greet_own_address(const struct dp_greet *g, struct tn_addr *out);
 /* Advertised address i as "ADDRESS:PORT"; false past the last. */
 bool dp_greet_endpoint(const struct dp_greet *g, uint32_t i, char out[static TN_ADDR_TEXT]);
 

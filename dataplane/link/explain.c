@@ -67,7 +67,7 @@ static bool reject(struct verdict *v, enum dp_reject why)
 static bool rails_closed(const struct inquiry *q, unsigned kind, tn_status why, struct verdict *v)
 {
 	uint64_t now_ns = q->ctl->loop.now_ns, next_ns = UINT64_MAX;
-	uint32_t cooling = 0, index = q->slot != NULL ? q->slot->index : UINT32_MAX;
+	uint32_t cooling = 0, index = q->slot != NULL ? q->slot->index : DP_PEER_SELF;
 
 	for (uint32_t w = 0; w < q->ctl->crew.cnt; w++) {
 		uint64_t until_ns;
@@ -165,14 +165,14 @@ static bool peer_ready(const struct inquiry *q, unsigned kind, struct verdict *v
 {
 	const struct dp_peer *p = q->slot != NULL ? q->slot->cur : NULL;
 
-	if (p == NULL) {
+	if (p == NULL && !q->local) {
 		v->serves = true;
 		(void)refuse(v, "first_open",
 			     "nothing was opened at this peer yet: the first open asks for its session, ticket and "
 			     "addresses");
 		return false;
 	}
-	if (p->of[kind].cnt == 0)
+	if (p == NULL || p->of[kind].cnt == 0)
 		return reject(v, DP_REJECT_NO_ENDPOINT);
 	if (tn_id128_is_zero(&p->session))
 		return refuse(v, "session_unknown", "the peer has no data plane that we know of");
@@ -208,11 +208,11 @@ static void judge(const struct inquiry *q, unsigned kind, struct verdict *v)
 		v->waits = true;
 	} else if (!usable_here(q, kind)) {
 		(void)reject(v, DP_REJECT_DOWN);
-	} else if (q->local && !rails_closed(q, kind, TN_OK, v)) {
+	} else if (kind == TN_TRANSPORT_SHM && !rails_closed(q, kind, TN_OK, v)) {
 		v->serves = true;
 		(void)snprintf(v->detail, sizeof v->detail, "one copy between two mappings");
 		v->why = "ready";
-	} else if (!q->local && peer_ready(q, kind, v)) {
+	} else if (kind != TN_TRANSPORT_SHM && peer_ready(q, kind, v)) {
 		judge_paths(q, kind, v);
 	}
 }
@@ -269,7 +269,7 @@ static json_t *windows_json(const struct inquiry *q)
 	uint64_t ended;
 
 	for (uint32_t w = 0; w < q->ctl->crew.cnt; w++)
-		dp_worker_load_add(q->ctl->crew.members[w].worker, q->slot != NULL ? q->slot->index : UINT32_MAX, &s);
+		dp_worker_load_add(q->ctl->crew.members[w].worker, q->slot != NULL ? q->slot->index : DP_PEER_SELF, &s);
 	ended = s.moved[TN_OP_READ] + s.moved[TN_OP_WRITE] + s.lost_bytes;
 	(void)tn_json_put_u64(j, "workers", q->ctl->crew.cnt);
 	(void)tn_json_put_u64(j, "worker_bytes", tn_config_u64(c, TN_CFG_ADMISSION_WINDOW_BYTES));
@@ -446,17 +446,16 @@ tn_status dp_link_explain(struct dp_control *ctl, struct tn_json_in *in, json_t 
 	read_inquiry(in, &q);
 	if (in->status != TN_OK)
 		return in->status;
-	q.slot = q.local ? NULL : dp_peers_find(&ctl->peers, q.peer);
+	q.slot = q.local ? dp_peers_at(&ctl->peers, DP_PEER_SELF) : dp_peers_find(&ctl->peers, q.peer);
 	q.order = dp_policy_order(ctl->config, &q.query);
 	b = json_object();
 	(void)tn_json_put_bool(b, "local", q.local);
 	json_object_set_new(b, "transports", transports_json(&q));
 	json_object_set_new(b, "policy", policy_json(&q));
 	json_object_set_new(b, "windows", windows_json(&q));
-	if (!q.local) {
+	if (!q.local)
 		json_object_set_new(b, "peer", peer_json(&q));
-		json_object_set_new(b, "paths", paths_json(&q));
-	}
+	json_object_set_new(b, "paths", paths_json(&q));
 	if (q.segment[0] != '\0')
 		json_object_set_new(b, "opened", opened_json(&q));
 	*answer_out = b;

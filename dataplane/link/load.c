@@ -72,7 +72,7 @@ tn_status dp_link_peer_load(const struct dp_control *ctl, struct tn_json_in *in,
 	}
 	(void)tn_json_put_u64(b, "total", ctl->peers.cnt);
 	if (first == 0)
-		json_object_set_new(b, "local", load_json(ctl, UINT32_MAX));
+		json_object_set_new(b, "local", load_json(ctl, DP_PEER_SELF));
 	json_object_set_new(b, "peers", list);
 	*answer_out = b;
 	return TN_OK;

@@ -78,7 +78,7 @@ static const char *operation_name(unsigned opcode)
 
 static json_t *request_json(const struct dp_control *ctl, const struct dp_inspect *i)
 {
-	const struct dp_peer_slot *peer = i->peer_index != UINT32_MAX ? dp_peers_at(&ctl->peers, i->peer_index) : NULL;
+	const struct dp_peer_slot *peer = i->peer_index != DP_PEER_SELF ? dp_peers_at(&ctl->peers, i->peer_index) : NULL;
 	char trace[33];
 	json_t *j = json_object();
 

@@ -91,7 +91,7 @@ struct dp_owner {
 	uint8_t candidates[TN_TRANSPORT_CNT];
 	uint8_t rejected[TN_TRANSPORT_CNT]; /* enum dp_reject of the candidates that were looked at last */
 	uint16_t policy;
-	uint32_t peer_index;       /* admission target; UINT32_MAX = local */
+	uint32_t peer_index;       /* admission target; DP_PEER_SELF = local */
 	struct dp_target *target;  /* of the same; admission's, from its first push on */
 	tn_handle memory, remote;
 	uint64_t local_off, remote_off, bytes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Owner of the peer slots. Each change is a new immutable struct dp_peer under the same index (PEER_SET); the one
- * before is wiped when every worker has let go of it. Control thread. */
+ * before is wiped when every worker has let go of it. Ourselves are a slot beside them. Control thread. */
 #include "dataplane/segment/peer.h"
 
 #include <stdio.h>
@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/rand.h"
 #include "dataplane/control.h"
 #include "dataplane/segment/remote.h"
 #include "dataplane/segment/secret.h"
@@ -33,18 +34,23 @@ static void peer_free(struct dp_peer *peer)
 	dp_secret_free(peer, sizeof *peer);
 }
 
+static void slot_free(struct dp_peer_slot *slot)
+{
+	dp_call_cancel(&slot->call.call);
+	dp_timer_cancel(&slot->retry);
+	peer_free(slot->prev);
+	peer_free(slot->cur);
+	peer_free(slot->next);
+	free(slot);
+}
+
 void dp_peers_fini(struct dp_peers *p)
 {
-	for (uint32_t i = 0; i < p->cnt; i++) {
-		struct dp_peer_slot *slot = p->slots[i];
-		dp_call_cancel(&slot->call.call);
-		dp_timer_cancel(&slot->retry);
-		peer_free(slot->prev);
-		peer_free(slot->cur);
-		peer_free(slot->next);
-		free(slot);
-	}
+	for (uint32_t i = 0; i < p->cnt; i++)
+		slot_free(p->slots[i]);
 	free(p->slots);
+	if (p->self != NULL)
+		slot_free(p->self);
 	*p = (struct dp_peers){ .ctl = NULL };
 }
 
@@ -54,6 +60,27 @@ struct dp_peer_slot *dp_peers_find(const struct dp_peers *p, const char *name)
 		if (strcmp(p->slots[i]->name, name) == 0)
 			return p->slots[i];
 	return NULL;
+}
+
+static struct dp_peer_slot *slot_make(const struct dp_peers *p, uint32_t index, const char *name,
+                                      const struct tn_peer_id *id)
+{
+	struct dp_peer_slot *slot = calloc(1, sizeof *slot);
+
+	if (slot == NULL)
+		return NULL;
+	slot->ctl = p->ctl;
+	slot->index = index;
+	slot->trusted = true;
+	slot->listing = p->listing;
+	slot->id = *id;
+	(void)snprintf(slot->name, sizeof slot->name, "%s", name);
+	slot->flight.done = peer_acked;
+	slot->fence.done = dp_greet_fenced;
+	slot->call.done = peer_found;
+	dp_call_init(&slot->call.call);
+	dp_timer_init(&slot->retry, peer_retry);
+	return slot;
 }
 
 static tn_status slot_new(struct dp_peers *p, const char *name, const struct tn_peer_id *id,
@@ -67,20 +94,9 @@ static tn_status slot_new(struct dp_peers *p, const char *name, const struct tn_
 	if (slots == NULL)
 		return TN_NO_MEMORY;
 	p->slots = slots;
-	slot = calloc(1, sizeof *slot);
+	slot = slot_make(p, p->cnt, name, id);
 	if (slot == NULL)
 		return TN_NO_MEMORY;
-	slot->ctl = p->ctl;
-	slot->index = p->cnt;
-	slot->trusted = true;
-	slot->listing = p->listing;
-	slot->id = *id;
-	(void)snprintf(slot->name, sizeof slot->name, "%s", name);
-	slot->flight.done = peer_acked;
-	slot->fence.done = dp_greet_fenced;
-	slot->call.done = peer_found;
-	dp_call_init(&slot->call.call);
-	dp_timer_init(&slot->retry, peer_retry);
 	p->slots[p->cnt++] = slot;
 	*slot_out = slot;
 	return TN_OK;
@@ -219,6 +235,53 @@ tn_status dp_peers_learn(struct dp_control *ctl, const struct dp_peer *peer, uin
 	return s;
 }
 
+/* ---- ourselves ---- */
+
+static tn_status self_draw(struct dp_peer *peer, const struct tn_addr *at, const struct tn_id128 *session)
+{
+	memset(peer, 0, sizeof *peer);
+	peer->session = *session;
+	peer->frame_bytes = DP_FRAME_BYTES_MAX;
+	peer->of[TN_TRANSPORT_TCP] = (struct dp_endpoints){ .cnt = 1, .at[0] = at->ss };
+	tn_status s = tn_rand_os(&peer->id, sizeof peer->id);
+	return s == TN_OK ? tn_rand_id128(&peer->ticket) : s;
+}
+
+/* The ticket admits from this one address: a connection to ourselves is bound to the address that it goes to. */
+static tn_status self_admit(struct dp_control *ctl, const struct dp_peer *peer, const struct tn_addr *at)
+{
+	struct dp_ticket t = { .ticket = peer->ticket, .peer = peer->id, .session = peer->session, .peer_index = DP_PEER_SELF,
+	                       .addr_cnt = 1 };
+
+	t.addrs[0] = tn_addr_net_of(at);
+	tn_status s = dp_tickets_install(&ctl->greet.tickets, &t);
+	explicit_bzero(&t, sizeof t);
+	return s;
+}
+
+tn_status dp_peers_meet_self(struct dp_control *ctl)
+{
+	struct dp_peers *p = &ctl->peers;
+	struct dp_peer news;
+	struct tn_addr at;
+
+	if (!dp_greet_own_address(&ctl->greet, &at))
+		return TN_OK;
+	tn_status s = self_draw(&news, &at, &ctl->cfg.env->session);
+	if (s == TN_OK)
+		s = self_admit(ctl, &news, &at);
+	if (s == TN_OK) {
+		p->self = slot_make(p, DP_PEER_SELF, tn_config_str(ctl->config, TN_CFG_HOST_NAME), &news.id);
+		s = p->self != NULL ? TN_OK : TN_NO_MEMORY;
+	}
+	if (s == TN_OK) {
+		p->self->incoming = news.session; /* there is no older one to be fenced */
+		s = version_set(p->self, &news);
+	}
+	explicit_bzero(&news, sizeof news);
+	return s;
+}
+
 /* ---- search for a newer version ---- */
 
 static void refresh_end(struct dp_peer_slot *slot, const struct dp_peer *news)
@@ -250,6 +313,10 @@ static void refresh_try(struct dp_peer_slot *slot)
 {
 	uint64_t deadline_ns = slot->ctl->loop.now_ns + CALL_NS;
 
+	if (slot->index == DP_PEER_SELF) {
+		refresh_end(slot, NULL);
+		return;
+	}
 	if (dp_link_peer_refresh(slot->ctl->link, &slot->call, slot->cur, deadline_ns) != TN_OK)
 		refresh_later(slot);
 }

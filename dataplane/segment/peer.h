@@ -43,6 +43,7 @@ struct dp_peers {
 	struct dp_control *ctl;
 	uint32_t cnt;
 	struct dp_peer_slot **slots;   /* by index; slots never move or go */
+	struct dp_peer_slot *self;     /* DP_PEER_SELF; in no list of peers. NULL: no lanes to ourselves */
 	uint64_t listing;              /* counts lists */
 };
 
@@ -53,8 +54,13 @@ void dp_peers_fini(struct dp_peers *p);
 struct dp_peer_slot *dp_peers_find(const struct dp_peers *p, const char *name);
 TN_INLINE struct dp_peer_slot *dp_peers_at(const struct dp_peers *p, uint32_t index)
 {
-	return index < p->cnt ? p->slots[index] : NULL;
+	return index == DP_PEER_SELF ? p->self : index < p->cnt ? p->slots[index] : NULL;
 }
+/* Makes ourselves a peer, with an id, a ticket and an address of our own listener that nobody else is told: the second way to
+ * the segments of this host. The workers learn it now and connect when a request needs it. Nothing without a listener.
+ * TN_NO_MEMORY, TN_SYSTEM (no randomness). */
+tn_status dp_peers_meet_self(struct dp_control *ctl);
+
 /* The control plane's list of whom it trusts, told anew with every attachment. Who is not in it, or is in it with another
  * key, loses what it had here: its tickets, its lanes into this host and (if it is gone) what was opened at it.
  * add: TN_LIMIT, TN_NO_MEMORY. */
@@ -69,7 +75,8 @@ tn_status dp_peers_introduce(struct dp_peers *p, const char *name, const struct 
 /* What the control plane says about a peer now; workers get it if it is news. `peer->index` is ignored: ours is
  * *index_out. TN_LIMIT, TN_NO_MEMORY. */
 tn_status dp_peers_learn(struct dp_control *ctl, const struct dp_peer *peer, uint32_t *index_out);
-/* Lanes to this peer were refused (DP_EVT_PEER_REFRESH): ask the control plane; always answered by a PEER_SET. */
+/* Lanes to this peer were refused (DP_EVT_PEER_REFRESH): ask the control plane; always answered by a PEER_SET. Of ourselves
+ * nothing newer exists. */
 void dp_peers_refresh(struct dp_control *ctl, uint32_t index);
 /* The control plane says that a peer is back with this incarnation. If another one is known here, or a search waits, it is
  * asked for at once. A name without a slot is nothing. */

@@ -114,7 +114,7 @@ static struct dp_remote *remote_from_local(const struct dp_control *ctl, const s
 		return NULL;
 	r->local = true;
 	r->segment = s->handle;
-	r->peer_index = UINT32_MAX;
+	r->peer_index = DP_PEER_SELF;
 	r->session = ctl->cfg.env->session;
 	r->generation = s->generation;
 	r->publication = s->publication;

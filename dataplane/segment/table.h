@@ -17,7 +17,10 @@
 
 #define DP_ENDPOINTS_MAX 8u
 #define DP_CLIENTS_MAX 4096u /* a client's id modulo this is its index, which no two living clients share */
-#define DP_PEERS_MAX 1024u /* names of peers that one process ever hears of; tables by peer index have this size */
+#define DP_PEERS_MAX 1024u /* names of peers that one process ever hears of; tables by peer index have a row more */
+/* This host among the peers: the index of what lives here, and of the lanes to ourselves. Tables by peer index keep it in
+ * row 0 and peer i in row i + 1. */
+#define DP_PEER_SELF UINT32_MAX
 
 struct dp_memory {
 	tn_handle handle;
@@ -56,7 +59,7 @@ struct dp_segment {
 /* Where lanes of one transport kind reach a peer, tried in order. */
 struct dp_endpoints { uint32_t cnt; struct sockaddr_storage at[DP_ENDPOINTS_MAX]; };
 
-/* Another data plane. `index` is stable for the life of this process (config order; a removed peer keeps its slot). */
+/* Another data plane, or this one (DP_PEER_SELF). `index` is stable for the life of this process. */
 struct dp_peer {
 	uint32_t index;
 	struct tn_peer_id id;
@@ -83,7 +86,8 @@ TN_INLINE bool dp_peer_same_endpoints(const struct dp_peer *a, const struct dp_p
 struct dp_remote_buffer { uint64_t registration, bytes, segment_off; uint32_t rights, reserved; };
 
 /* An opened segment. local: it lives in this data plane and `segment` is its handle in the worker's segment table;
- * otherwise peer_index and the peer's session and generation say which version the registrations belong to. */
+ * otherwise peer_index and the peer's session and generation say which version the registrations belong to. The registrations
+ * of a local one are our own, for lanes to ourselves. */
 struct dp_remote {
 	tn_handle handle;
 	uint32_t client_id;

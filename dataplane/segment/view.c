@@ -27,7 +27,7 @@ tn_status dp_view_init(struct dp_view *v, const struct tn_config *cfg, uint64_t 
 	v->memories = calloc(v->memory_cap, sizeof *v->memories);
 	v->segments = calloc(v->segment_cap, sizeof *v->segments);
 	v->remotes = calloc(v->remote_cap, sizeof *v->remotes);
-	v->peers = calloc(v->peer_cap, sizeof *v->peers);
+	v->peers = calloc(v->peer_cap + 1, sizeof *v->peers);
 	if (!v->memories || !v->segments || !v->remotes || !v->peers ||
 	    tn_map_u64_init(&v->registrations, 1024, map_seed) != TN_OK) {
 		dp_view_destroy(v);
@@ -122,10 +122,11 @@ tn_status dp_view_remote_set(struct dp_view *v, const struct dp_remote *r, uint6
 
 tn_status dp_view_peer_set(struct dp_view *v, const struct dp_peer *p)
 {
-	if (p->index >= v->peer_cap)
+	struct dp_view_peer *s = dp_view_peer_slot(v, p->index);
+	if (!s)
 		return TN_LIMIT;
-	v->peers[p->index] = (struct dp_view_peer){ .obj = p };
-	v->peer_top = TN_MAX(v->peer_top, p->index + 1);
+	*s = (struct dp_view_peer){ .obj = p };
+	v->peer_top = TN_MAX(v->peer_top, p->index + 2u);
 	return TN_OK;
 }
 

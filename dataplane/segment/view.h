@@ -22,9 +22,9 @@ struct dp_view {
 	struct dp_memory_slot *memories;
 	struct dp_segment_slot *segments;
 	struct dp_remote_slot *remotes;
-	struct dp_view_peer *peers;
+	struct dp_view_peer *peers; /* peer_cap + 1 rows, as DP_PEER_SELF says */
 	uint32_t memory_cap, segment_cap, remote_cap, peer_cap;
-	uint32_t memory_top, remote_top, peer_top; /* one above the highest slot ever used */
+	uint32_t memory_top, remote_top, peer_top; /* one above the highest slot ever used; of peers, row */
 	struct tn_map_u64 registrations; /* registration -> index of the segment slot << 8 | buffer index */
 };
 
@@ -70,9 +70,15 @@ TN_INLINE const struct dp_remote *dp_view_remote(const struct dp_view *v, tn_han
 	const struct dp_remote_slot *s = dp_view_remote_slot(v, h);
 	return s && !s->gone ? s->obj : NULL;
 }
+/* NULL: beyond the table. */
+TN_INLINE struct dp_view_peer *dp_view_peer_slot(const struct dp_view *v, uint32_t index)
+{
+	return index + 1u <= v->peer_cap ? &v->peers[index + 1u] : NULL;
+}
 TN_INLINE const struct dp_peer *dp_view_peer(const struct dp_view *v, uint32_t index)
 {
-	return index < v->peer_cap ? v->peers[index].obj : NULL;
+	const struct dp_view_peer *s = dp_view_peer_slot(v, index);
+	return s ? s->obj : NULL;
 }
 const struct dp_buffer *dp_view_registration(const struct dp_view *v, uint64_t registration,
 					     const struct dp_segment **segment_out);

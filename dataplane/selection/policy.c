@@ -2,14 +2,15 @@
  * The policy rule: first match wins, then kinds that cannot serve such a target are left out. Pure. */
 #include "dataplane/selection/policy.h"
 
-static const uint8_t default_local[] = { TN_TRANSPORT_SHM };
+static const uint8_t default_local[] = { TN_TRANSPORT_SHM, TN_TRANSPORT_TCP };
 static const uint8_t default_remote[] = { TN_TRANSPORT_RDMA, TN_TRANSPORT_HP_TCP, TN_TRANSPORT_TCP };
 
 bool dp_policy_kind_serves(unsigned kind, bool local)
 {
 	switch (kind) {
 	case TN_TRANSPORT_SHM: return local;
-	case TN_TRANSPORT_RDMA: case TN_TRANSPORT_HP_TCP: case TN_TRANSPORT_TCP: return !local;
+	case TN_TRANSPORT_RDMA: case TN_TRANSPORT_HP_TCP: return !local;
+	case TN_TRANSPORT_TCP: return true; /* this host's own listener is a peer, too: docs/adr/0009-lanes-to-ourselves.md */
 	default: return false;
 	}
 }

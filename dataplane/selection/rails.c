@@ -20,7 +20,7 @@ void dp_rails_destroy(struct dp_rails *rs)
 
 static struct dp_rail_slot *slot_of(const struct dp_rails *rs, unsigned kind, uint32_t peer_index)
 {
-	return &rs->by_target[peer_index + 1u][kind]; /* UINT32_MAX, this host, is row 0 */
+	return &rs->by_target[peer_index + 1u][kind]; /* DP_PEER_SELF is row 0 */
 }
 
 /* Books of a slot whose rail was in `before`. */

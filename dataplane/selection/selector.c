@@ -114,7 +114,7 @@ struct dp_transport *dp_select(struct dp_selector *s, struct dp_owner *o, const 
 void dp_select_reasons(const struct dp_selector *s, const struct dp_owner *o, const struct shr_sqe_shm *sqe,
 		       uint8_t out[static TN_TRANSPORT_CNT])
 {
-	bool local = o->peer_index == UINT32_MAX;
+	bool local = o->peer_index == DP_PEER_SELF;
 	struct dp_policy_answer order = order_of(s, o, sqe, local);
 	for (unsigned kind = 0; kind < TN_TRANSPORT_CNT; kind++) {
 		enum dp_reject why = dp_reject_by_rule(s->config, kind, local, &order, o->hint);

@@ -41,7 +41,7 @@ struct dp_load_sum {
 tn_status dp_loads_init(struct dp_loads *l, uint32_t peer_cap);
 void dp_loads_destroy(struct dp_loads *l); /* accepts a zeroed object */
 
-/* The load of a target; peer_index UINT32_MAX = this host. Worker. */
+/* The load of a target; peer_index DP_PEER_SELF = this host. Worker. */
 TN_INLINE struct dp_load *dp_load_of(const struct dp_loads *l, uint32_t peer_index) { return &l->of[peer_index + 1u]; }
 
 TN_INLINE void dp_load_in(struct dp_load *d, uint64_t bytes)

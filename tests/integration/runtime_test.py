@@ -73,9 +73,6 @@ def pause():
 
 def transports():
     """A transport is switched off and on under load: nothing fails, what nothing else can serve waits, and that is told."""
-    def why(doc):
-        return {t["transport"]: (t["verdict"], t["why"]) for t in doc["transports"]}
-
     with World(extra={"transports/disable_grace_ms": 200, "observability/stuck_request_threshold_us": 200_000}) as w:
         w.serve(w.b, "kv", 8 << 20)
         w.serve(w.a, "own", 8 << 20)
@@ -109,6 +106,90 @@ def transports():
         for q in (p, local, back):
             moves(q)
             s = w.finish_move(q)
+            assert s["wrong"] == 0 and s["lost"] == 0 and s["stray"] == 0 and s["failed"] == 0, s
+        w.a.verify()
+
+
+def why(doc):
+    return {t["transport"]: (t["verdict"], t["why"]) for t in doc["transports"]}
+
+
+def inside_the_host():
+    """Two ways to a segment of this host. shm goes off and comes back under load, and lanes to ourselves break: no request
+    fails, and explain, request show, events and numbers say what moved."""
+    def explained():
+        return why(w.a.tentctl_json("explain", "here")["data_plane"])
+
+    def switch(verb, kind):
+        assert w.a.tentctl("transport", verb, kind).returncode == 0
+
+    def count(name, **labels):
+        return w.a.metric(name, **labels) or 0
+
+    def moved(from_, to):
+        return count("tent_transport_failover_total", **{"from": from_, "to": to})
+
+    def attempts(kind):
+        return sum(count("tent_transport_attempts_total", transport=kind, operation=op) for op in ("read", "write"))
+
+    def counted(what, condition):
+        if METRICS:
+            wait_for(what, condition)
+
+    def waiting():
+        stuck = w.a.tentctl("-j", "events", "--event", "request.stuck").stdout.splitlines()
+        r = w.a.tentctl("-j", "request", "show", str(json.loads(stuck[-1])["request_id"])) if stuck else None
+        doc = json.loads(r.stdout) if r and r.returncode == 0 else {}
+        return doc if doc.get("live") and doc.get("waits_for") == "rail" else None
+
+    extra = {"transports/disable_grace_ms": 0, "observability/stuck_request_threshold_us": 200_000,
+             "policies": [policy("lanes", "tcp", "shm"), policy("all", "shm", "tcp"), policy("copies", "shm")]}
+    with World(extra=extra) as w:
+        for name in ("here", "lanes", "copies"):
+            w.serve(w.a, name, 64 << 20)
+        p = w.load(w.a, "here", "-b", str(4 << 20), "-d", "8", "-m", "60000", "-p", "all")
+        copies = w.load(w.a, "copies", *BLOCK, "-m", "60000", "-p", "copies")
+        moves(p)
+        assert why(w.a.tentctl_json("explain", "here")["data_plane"])["rdma"][0] == "no"
+        if METRICS:
+            assert count("tent_stream_connections", transport="tcp") == 0, "a lane that nobody needs"
+        for _ in range(3):
+            switch("disable", "shm")
+            moves(p)
+            assert explained()["shm"] == ("wait", "off") and explained()["tcp"] == ("use", "ready"), explained()
+            switch("disable", "tcp")  # now nothing is left, and what ran on a lane waits
+            switch("enable", "shm")
+            moves(p)
+            switch("enable", "tcp")
+        counted("what ran was moved to a lane", lambda: moved("shm", "tcp") > 0)
+        counted("and back", lambda: moved("tcp", "shm") > 0)
+        counted("attempts", lambda: attempts("tcp") > 0 and attempts("shm") > attempts("tcp") / 1000)
+
+        # a policy that does not name tcp keeps requests away from it: they wait
+        switch("disable", "shm")
+        moves(p)
+        if METRICS:
+            doc = wait_for("a request waits for shm", waiting)
+            assert why(doc)["tcp"] == ("no", "policy") and why(doc)["shm"] == ("wait", "off"), doc
+            before = attempts("shm")
+            moves(p)
+            assert attempts("shm") == before, "shm is off"
+        switch("enable", "shm")
+        moves(copies)
+
+        # the way over lanes first: it breaks, and what it had goes on by copies
+        q = w.load(w.a, "lanes", *BLOCK, "-m", "60000", "-p", "lanes")
+        moves(q)
+        before = moved("tcp", "shm")
+        with Cut(w.a.data_port, "reject with tcp reset"):
+            moves(q)
+            counted("it failed over", lambda: moved("tcp", "shm") > before)
+        counted("and goes back when it can", lambda: (n := attempts("tcp")) and not time.sleep(0.1) and attempts("tcp") > n)
+        if METRICS:
+            events = w.a.tentctl("-j", "events", "--event", "transport.failover").stdout.splitlines()
+            assert any(json.loads(x)["from"] == "tcp" and json.loads(x)["to"] == "shm" for x in events), events[-3:]
+        for load in (p, copies, q):
+            s = w.finish_move(load)
             assert s["wrong"] == 0 and s["lost"] == 0 and s["stray"] == 0 and s["failed"] == 0, s
         w.a.verify()
 
@@ -205,4 +286,4 @@ def policies():
         w.a.verify()
 
 
-run({"transports": transports, "pause": pause, "drain": drain, "policies": policies})
+run({"transports": transports, "inside_the_host": inside_the_host, "pause": pause, "drain": drain, "policies": policies})

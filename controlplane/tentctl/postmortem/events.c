@@ -69,7 +69,10 @@ static json_t *entry_json(const struct tctl_region *r, const struct entry *e, ui
 	tn_json_put_str(j, "ring", e->keep ? "keep" : "log");
 	json_object_set_new(j, "us_from_end",
 			    json_integer((json_int_t)((int64_t)(e->ev.mono_ns - end_ns) / (int64_t)TN_NS_PER_US)));
-	if (e->ev.kind == SHR_EVENT_LANE_DOWN || e->ev.kind == SHR_EVENT_PEER_SESSION)
+	bool of_peer = e->ev.kind == SHR_EVENT_LANE_DOWN || e->ev.kind == SHR_EVENT_PEER_SESSION;
+	if (of_peer && e->ev.arg == UINT32_MAX)
+		tn_json_put_str(j, "peer", "this host");
+	else if (of_peer)
 		tn_json_put_u64(j, "peer_index", e->ev.arg);
 	if (e->ev.kind == SHR_EVENT_STATE)
 		tn_json_put_str(j, "state", tctl_tele_state_text((unsigned)TN_MIN(e->ev.arg, (uint64_t)UINT8_MAX)));

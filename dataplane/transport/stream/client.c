@@ -165,7 +165,7 @@ static tn_status refuse(struct dp_result *result, tn_status status, uint8_t phas
 enum dp_reach dp_stream_reach(const struct dp_transport *t, const struct dp_remote *remote)
 {
 	const struct dp_stream *s = tn_container_of((struct dp_transport *)(uintptr_t)t, struct dp_stream, base);
-	if (!t->up || remote->local)
+	if (!t->up)
 		return DP_REACH_NO;
 	const struct dp_path *p = dp_path_of(s, remote->peer_index);
 	if (p == NULL || p->endpoint_cnt == 0)

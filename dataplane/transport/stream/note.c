@@ -19,7 +19,7 @@ static struct dp_small *slot_at(struct dp_path *p, uint32_t pos)
 
 static uint8_t *slot_bytes(struct dp_path *p, uint32_t pos)
 {
-	return p->stream->small + (size_t)p->peer_index * DP_STREAM_SMALL_BYTES +
+	return p->stream->small + (size_t)(p->peer_index + 1u) * DP_STREAM_SMALL_BYTES +
 	       (size_t)(pos & (DP_STREAM_SMALL_SLOTS - 1)) * DP_FRAME_NOTE_MAX;
 }
 

@@ -17,13 +17,14 @@ TN_INLINE struct dp_stream *stream_of(struct dp_transport *t) { return tn_contai
 
 struct dp_path *dp_path_of(const struct dp_stream *s, uint32_t peer_index)
 {
+	uint32_t row = peer_index + 1u;
 	/* [P1] acquire: the control thread sees paths that are set up. */
-	return peer_index < tn_load_acquire32(&s->path_cnt) ? &s->paths[peer_index] : NULL;
+	return row < tn_load_acquire32(&s->path_cnt) ? &s->paths[row] : NULL;
 }
 
-void dp_path_init(struct dp_path *p, struct dp_stream *s, uint32_t peer_index)
+void dp_path_init(struct dp_path *p, struct dp_stream *s, uint32_t row)
 {
-	*p = (struct dp_path){ .stream = s, .peer_index = peer_index, .ticket = &s->tickets[peer_index], .epoch = 1,
+	*p = (struct dp_path){ .stream = s, .peer_index = row - 1u, .ticket = &s->tickets[row], .epoch = 1,
 	                       .wait_ns = UINT64_MAX };
 	p->refresh_why = TN_PATH_DOWN;
 	for (unsigned prio = 0; prio < TN_PRIORITY_CNT; prio++) {
@@ -197,6 +198,13 @@ void dp_path_connect(struct dp_path *p, uint64_t now_ns)
 
 /* ---- HELLO ---- */
 
+/* To ourselves we go by a name that nobody else knows: our stable id is known only after the control plane told it. */
+static const struct tn_peer_id *sender_of(const struct dp_path *p)
+{
+	const struct dp_worker *w = p->stream->base.worker;
+	return p->peer_index == DP_PEER_SELF ? &dp_worker_peer(w, DP_PEER_SELF)->id : dp_worker_self(w);
+}
+
 void dp_path_connected(struct dp_lane *l)
 {
 	struct dp_path *p = l->path;
@@ -204,7 +212,7 @@ void dp_path_connected(struct dp_lane *l)
 	struct dp_worker *w = s->base.worker;
 	struct dp_hello h = {
 		.version_min = DP_FRAME_VERSION, .version_max = DP_FRAME_VERSION,
-		.sender_session = *dp_worker_session(w), .receiver_session = p->session, .sender = *dp_worker_self(w),
+		.sender_session = *dp_worker_session(w), .receiver_session = p->session, .sender = *sender_of(p),
 		.ticket = *p->ticket, .path_epoch = l->epoch, .worker = (uint16_t)dp_worker_index(w), .lane = l->index,
 		.frame_bytes = s->cfg.frame_bytes,
 	};
@@ -359,14 +367,15 @@ void dp_path_closed(struct dp_lane *l, tn_status status, enum dp_frame_error err
 void dp_stream_peer_set(struct dp_transport *t, const struct dp_peer *peer)
 {
 	struct dp_stream *s = stream_of(t);
-	if (peer->index >= s->cfg.peer_cnt)
+	uint32_t row = peer->index + 1u;
+	if (row > s->cfg.peer_cnt)
 		return;
-	for (uint32_t i = tn_load_relaxed32(&s->path_cnt); i <= peer->index; i++) {
+	for (uint32_t i = tn_load_relaxed32(&s->path_cnt); i <= row; i++) {
 		dp_path_init(&s->paths[i], s, i);
 		/* [P1] release: a path that can be found is set up. */
 		tn_store_release32(&s->path_cnt, i + 1);
 	}
-	struct dp_path *p = &s->paths[peer->index];
+	struct dp_path *p = &s->paths[row];
 	const struct dp_endpoints *e = &peer->of[s->base.ops->kind];
 	uint32_t cnt = TN_MIN(e->cnt, DP_ENDPOINTS_MAX);
 	bool restarted = !tn_id128_eq(&p->session, &peer->session);

@@ -24,13 +24,14 @@ static bool on_list(const struct dp_segment *seg, const char *peer_name)
 	return seg->peer_cnt == 0; /* no list: every peer that we trust at all */
 }
 
-/* Asked once per version of a segment and lane. */
+/* Asked once per version of a segment and lane. Through our own lanes come only requests of applications that were let in when
+ * they opened the segment (dp_local_admits_uid()). */
 static bool allowed(struct dp_lane *l, const struct dp_segment *seg)
 {
 	if (l->allowed_segment != seg->handle || l->allowed_generation != seg->generation) {
 		l->allowed_segment = seg->handle;
 		l->allowed_generation = seg->generation;
-		l->allowed = on_list(seg, l->hello.peer_name);
+		l->allowed = l->hello.peer_index == DP_PEER_SELF || on_list(seg, l->hello.peer_name);
 	}
 	return l->allowed;
 }

@@ -49,9 +49,9 @@ static void release(const void *p, size_t bytes)
 }
 
 /* Tickets are secrets: not in a core dump, not in a forked child, gone before the pages are given back. */
-static struct tn_id128 *reserve_tickets(uint32_t cnt)
+static struct tn_id128 *reserve_tickets(size_t cnt)
 {
-	size_t bytes = TN_MAX((size_t)cnt * sizeof(struct tn_id128), (size_t)1);
+	size_t bytes = TN_MAX(cnt * sizeof(struct tn_id128), (size_t)1);
 	void *p = reserve(bytes, PROT_READ | PROT_WRITE);
 	if (p != NULL) {
 		(void)madvise(p, bytes, MADV_DONTDUMP);
@@ -60,20 +60,24 @@ static struct tn_id128 *reserve_tickets(uint32_t cnt)
 	return p;
 }
 
-static void release_tickets(struct tn_id128 *p, uint32_t cnt)
+static void release_tickets(struct tn_id128 *p, size_t cnt)
 {
 	if (p != NULL)
 		explicit_bzero(p, cnt * sizeof *p);
 	release(p, cnt * sizeof *p);
 }
 
+/* One for each peer, and one for ourselves. */
+static uint32_t path_rows(const struct dp_stream_cfg *c) { return c->peer_cnt + 1; }
+
 static bool reserve_all(struct dp_stream *s)
 {
 	const struct dp_stream_cfg *c = &s->cfg;
+	size_t rows = path_rows(c);
 	s->lanes = reserve((size_t)s->lane_cap * sizeof *s->lanes, PROT_READ | PROT_WRITE);
-	s->small = reserve((size_t)c->peer_cnt * DP_STREAM_SMALL_BYTES, PROT_READ | PROT_WRITE);
-	s->paths = reserve((size_t)c->peer_cnt * sizeof *s->paths, PROT_READ | PROT_WRITE);
-	s->tickets = reserve_tickets(c->peer_cnt);
+	s->small = reserve(rows * DP_STREAM_SMALL_BYTES, PROT_READ | PROT_WRITE);
+	s->paths = reserve(rows * sizeof *s->paths, PROT_READ | PROT_WRITE);
+	s->tickets = reserve_tickets(rows);
 	s->sender_pool = reserve((size_t)c->server_lanes * sizeof *s->sender_pool, PROT_READ | PROT_WRITE);
 	s->xfers = reserve((size_t)c->xfers * sizeof *s->xfers, PROT_READ | PROT_WRITE);
 	s->scratch = reserve(DP_STREAM_SCRATCH_BYTES, PROT_READ | PROT_WRITE);
@@ -84,10 +88,11 @@ static bool reserve_all(struct dp_stream *s)
 static void release_all(struct dp_stream *s)
 {
 	const struct dp_stream_cfg *c = &s->cfg;
+	size_t rows = path_rows(c);
 	release(s->lanes, (size_t)s->lane_cap * sizeof *s->lanes);
-	release(s->small, (size_t)c->peer_cnt * DP_STREAM_SMALL_BYTES);
-	release(s->paths, (size_t)c->peer_cnt * sizeof *s->paths);
-	release_tickets(s->tickets, c->peer_cnt);
+	release(s->small, rows * DP_STREAM_SMALL_BYTES);
+	release(s->paths, rows * sizeof *s->paths);
+	release_tickets(s->tickets, rows);
 	release(s->sender_pool, (size_t)c->server_lanes * sizeof *s->sender_pool);
 	release(s->xfers, (size_t)c->xfers * sizeof *s->xfers);
 	release(s->scratch, DP_STREAM_SCRATCH_BYTES);
@@ -118,7 +123,7 @@ tn_status dp_stream_new(struct dp_worker *w, const struct dp_transport_ops *ops,
 	s->spill[0] = s->spill[1] = -1;
 	init_lists(s);
 	tn_rand_seed(&s->rand, tn_rand_u64(dp_worker_rand(w)));
-	s->lane_cap = s->cfg.peer_cnt * (s->cfg.lanes_per_peer + 1) + s->cfg.server_lanes;
+	s->lane_cap = path_rows(&s->cfg) * (s->cfg.lanes_per_peer + 1) + s->cfg.server_lanes;
 	tn_status st = s->lane_cap > DP_STREAM_LANES_MAX ? TN_LIMIT : TN_OK;
 	if (st == TN_OK && !reserve_all(s))
 		st = TN_NO_MEMORY;

@@ -20,7 +20,7 @@
 
 struct dp_stream_cfg {
 	uint32_t lanes_per_peer, frame_bytes;
-	uint32_t peer_cnt;        /* room for paths; peer indices are below */
+	uint32_t peer_cnt;        /* peer indices are below; there is a path more, to ourselves (DP_PEER_SELF) */
 	uint32_t server_lanes;    /* accepted connections at once */
 	uint32_t xfers;           /* attempts accepted and not ended */
 	uint64_t lane_window_bytes;
@@ -121,9 +121,9 @@ struct dp_stream {
 	bool draining;     /* we serve nobody any more; our own lanes go on and report (base.up is the transport's own end) */
 	uint64_t timer_ns; /* nothing is due before */
 	uint64_t call_bytes; /* that a call moves, smoothed over the last few calls that moved any */
-	struct dp_path *paths;     /* path_cnt of them are set up: up to the highest peer that was told of */
+	struct dp_path *paths;     /* by row; path_cnt of them are set up: up to the highest peer that was told of */
 	tn_a32 path_cnt;           /* grows; the control thread's explanation reads it */
-	struct tn_id128 *tickets;  /* by peer index, like paths; pages that stay out of core dumps */
+	struct tn_id128 *tickets;  /* by row, like paths; pages that stay out of core dumps */
 	struct dp_lane *lanes;
 	struct dp_sender *sender_pool;
 	struct dp_xfer *xfers, *xfer_free;
@@ -193,7 +193,7 @@ void dp_stream_peer_set(struct dp_transport *t, const struct dp_peer *peer);
 uint32_t dp_stream_lane_cnt(const struct dp_transport *t, uint32_t peer_index);
 enum dp_reach dp_stream_probe(struct dp_transport *t, uint32_t peer_index, uint64_t until_ns);
 struct dp_path *dp_path_of(const struct dp_stream *s, uint32_t peer_index); /* NULL: no such peer */
-void dp_path_init(struct dp_path *p, struct dp_stream *s, uint32_t peer_index);
+void dp_path_init(struct dp_path *p, struct dp_stream *s, uint32_t row);
 TN_INLINE void dp_path_dirty(struct dp_path *p)
 {
 	if (!tn_list_linked(&p->dirty_link))

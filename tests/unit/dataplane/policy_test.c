@@ -8,8 +8,8 @@ static void test_defaults(void)
 {
 	struct tn_config *c = rig_config(NULL, 0);
 	struct dp_policy_answer a = dp_policy_order(c, &(struct dp_policy_query){ .local = true, .bytes = 1 });
-	CU_ASSERT_EQUAL(a.cnt, 1);
-	CU_ASSERT_EQUAL(a.kinds[0], TN_TRANSPORT_SHM);
+	CU_ASSERT_EQUAL(a.cnt, 2);
+	CU_ASSERT(a.kinds[0] == TN_TRANSPORT_SHM && a.kinds[1] == TN_TRANSPORT_TCP);
 	CU_ASSERT_FALSE(a.miss);
 	a = dp_policy_order(c, &(struct dp_policy_query){ .bytes = 1 });
 	CU_ASSERT_EQUAL(a.cnt, 3);
@@ -35,7 +35,7 @@ static void test_match(void)
 	CU_ASSERT_EQUAL(a.cnt, 1); /* shm cannot serve a remote target */
 	CU_ASSERT_EQUAL(a.kinds[0], TN_TRANSPORT_RDMA);
 	a = dp_policy_order(c, &(struct dp_policy_query){ .bytes = 10, .priority = TN_PRIORITY_HIGH, .local = true });
-	CU_ASSERT_EQUAL(a.cnt, 1);
+	CU_ASSERT_EQUAL(a.cnt, 1); /* a policy without tcp keeps it away from this host's segments, too */
 	CU_ASSERT_EQUAL(a.kinds[0], TN_TRANSPORT_SHM);
 	a = dp_policy_order(c, &(struct dp_policy_query){ .bytes = 10, .priority = TN_PRIORITY_LOW });
 	CU_ASSERT_TRUE(a.miss);

@@ -135,7 +135,7 @@ static inline struct dp_remote *rig_remote(const struct dp_segment *seg, tn_hand
 	struct dp_remote *r = calloc(1, sizeof *r + seg->buffer_cnt * sizeof r->buffers[0]);
 	*r = (struct dp_remote){
 		.handle = handle, .client_id = RIG_CLIENT, .local = true, .segment = seg->handle, .generation = seg->generation,
-		.bytes = seg->bytes, .buffer_cnt = seg->buffer_cnt, .peer_index = UINT32_MAX,
+		.bytes = seg->bytes, .buffer_cnt = seg->buffer_cnt, .peer_index = DP_PEER_SELF,
 	};
 	for (uint32_t i = 0; i < seg->buffer_cnt; i++)
 		r->buffers[i] = (struct dp_remote_buffer){

@@ -63,7 +63,7 @@ static tn_status script_create_tcp(struct dp_worker *w, struct dp_transport **ou
 static void script_destroy(struct dp_transport *t) { (void)t; }
 static enum dp_reach script_reach(const struct dp_transport *t, const struct dp_remote *r)
 {
-	return r->local ? DP_REACH_NO : script_of(t)->reach;
+	return r->local && t->ops->kind != TN_TRANSPORT_TCP ? DP_REACH_NO : script_of(t)->reach;
 }
 
 static enum dp_reach script_probe(struct dp_transport *t, uint32_t peer_index, uint64_t until_ns)

@@ -138,9 +138,38 @@ static void test_ends_on_the_way(void)
 	free(r);
 }
 
+/* Inside the host: shm off, and what it had goes to our own listener, whose serving side alone keeps the segment. */
+static void test_inside_the_host(void)
+{
+	struct rig g;
+	rig_open(&g, NULL, 0, script_both);
+	struct shr_cqe_shm c = rig_run(&g, rig_sqe(SHR_OP_WRITE, 1, 0, 0, 4096));
+	CU_ASSERT(c.status == TN_OK && c.transport == TN_TRANSPORT_SHM);
+	CU_ASSERT_EQUAL(turn(&g, TN_TRANSPORT_SHM, false, 0), g.acked);
+	c = rig_run(&g, rig_sqe(SHR_OP_READ, 2, 0, 0, 4096));
+	CU_ASSERT(c.status == TN_OK && c.transport == TN_TRANSPORT_TCP);
+	CU_ASSERT_EQUAL(turn(&g, TN_TRANSPORT_SHM, true, 0), g.acked);
+	c = rig_run(&g, rig_sqe(SHR_OP_READ, 3, 0, 0, 4096));
+	CU_ASSERT(c.status == TN_OK && c.transport == TN_TRANSPORT_SHM);
+	/* A lane that hangs does not hold up who withdraws the segment. */
+	script_tcp.beyond = hang;
+	struct shr_sqe_shm s = rig_sqe(SHR_OP_WRITE, 4, 0, 0, 4096);
+	s.hint = TN_TRANSPORT_TCP;
+	rig_submit(&g, s);
+	rig_advance(&g, RIG_MS);
+	CU_ASSERT_EQUAL(script_tcp.held_cnt, 1);
+	CU_ASSERT_EQUAL(rig_do(&g, (struct dp_cmd){ .kind = DP_CMD_SEG_DEL, .num = g.segment->handle, .fd = -1 }), TN_OK);
+	struct dp_result stale = { .status = TN_STALE, .nothing_left = true };
+	script_end(&script_tcp, 0, &stale); /* as the serving side says */
+	rig_advance(&g, RIG_MS);
+	CU_ASSERT_EQUAL(g.w->pools.states.owner[DP_OWNER_WAITING], 1);
+	rig_close(&g);
+}
+
 TN_TEST_MAIN("switch",
 	{ "traffic moves without failing", test_traffic_moves },
 	{ "the only way is waited for", test_only_way },
 	{ "the replay law decides", test_replay_law },
 	{ "a deadline and an end on the way", test_ends_on_the_way },
+	{ "inside the host", test_inside_the_host },
 )

@@ -23,7 +23,7 @@ SPOIL(priority, e->priority = TN_PRIORITY_CNT)
 SPOIL(intent, e->intent = 7)
 SPOIL(hint_domain, e->hint = TN_TRANSPORT_CNT)
 SPOIL(hint_unregistered, e->hint = TN_TRANSPORT_RDMA)
-SPOIL(hint_wrong_side, e->hint = TN_TRANSPORT_TCP)
+SPOIL(hint_wrong_side, e->segment = tn_handle_make(7, 1); e->hint = TN_TRANSPORT_SHM)
 SPOIL(reserved, e->reserved2[15] = 1)
 SPOIL(note_fields, e->note_len = 1)
 SPOIL(zero_length, e->length = 0)
@@ -74,10 +74,13 @@ static void test_matrix(void)
 	rig_open(&g, NULL, 0, NULL);
 	struct dp_memory remote_only = { .handle = tn_handle_make(3, 1), .client_id = RIG_CLIENT,
 					 .rights = SHR_RIGHT_REMOTE_READ, .base = g.local.base, .bytes = RIG_BYTES };
-	struct dp_remote *other = rig_remote(g.segment, tn_handle_make(5, 1)), *narrow = rig_remote(g.segment, tn_handle_make(6, 1));
+	struct dp_remote *other = rig_remote(g.segment, tn_handle_make(5, 1)), *narrow = rig_remote(g.segment, tn_handle_make(6, 1)),
+			 *far = rig_remote(g.segment, tn_handle_make(7, 1));
 	other->client_id = RIG_CLIENT + 1;
 	narrow->buffers[0].rights = SHR_RIGHT_REMOTE_READ;
 	narrow->buffers[1].rights = 0;
+	far->local = false;
+	far->peer_index = 3;
 	struct dp_memory source = remote_only;
 	source.handle = tn_handle_make(4, 1);
 	source.rights = SHR_RIGHT_LOCAL_READ | SHR_RIGHT_REMOTE_READ | SHR_RIGHT_REMOTE_WRITE;
@@ -85,6 +88,7 @@ static void test_matrix(void)
 	rig_do(&g, (struct dp_cmd){ .kind = DP_CMD_MEM_ADD, .ptr = &source, .fd = -1 });
 	rig_do(&g, (struct dp_cmd){ .kind = DP_CMD_REMOTE_SET, .ptr = other, .fd = -1 });
 	rig_do(&g, (struct dp_cmd){ .kind = DP_CMD_REMOTE_SET, .ptr = narrow, .fd = -1 });
+	rig_do(&g, (struct dp_cmd){ .kind = DP_CMD_REMOTE_SET, .ptr = far, .fd = -1 });
 	for (size_t i = 0; i < TN_ARRAY_LEN(rows); i++) {
 		struct shr_sqe_shm e = rig_sqe(SHR_OP_WRITE, i + 1, 0, 0, 4096);
 		rows[i].spoil(&e);
@@ -107,7 +111,7 @@ static void test_matrix(void)
 	struct shr_cqe_shm c = rig_run(&g, rig_sqe(SHR_OP_WRITE, 99, 0, 0, 4096)); /* the client lives on */
 	CU_ASSERT_EQUAL(c.status, TN_OK);
 	rig_close(&g);
-	free(other), free(narrow);
+	free(other), free(narrow), free(far);
 }
 
 static void test_bounds(void)

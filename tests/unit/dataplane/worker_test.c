@@ -327,10 +327,10 @@ static void test_removal(void)
 
 static void test_policy_exhausted(void)
 {
-	static const char *const sets[] = { "policies=[{\"name\":\"p\",\"transports\":[\"tcp\"]}]" };
+	static const char *const sets[] = { "policies=[{\"name\":\"p\",\"transports\":[\"rdma\"]}]" };
 	struct rig g;
 	rig_open(&g, sets, 1, NULL);
-	struct shr_cqe_shm c = rig_run(&g, rig_sqe(SHR_OP_WRITE, 1, 0, 0, 4096)); /* tcp cannot serve this host */
+	struct shr_cqe_shm c = rig_run(&g, rig_sqe(SHR_OP_WRITE, 1, 0, 0, 4096)); /* rdma cannot serve this host */
 	CU_ASSERT_EQUAL(c.status, TN_UNSUPPORTED);
 	CU_ASSERT_EQUAL(c.phase, TN_PHASE_SELECTION);
 	CU_ASSERT_EQUAL(c.outcome, TN_OUTCOME_FAILED);

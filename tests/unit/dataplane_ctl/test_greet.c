@@ -406,6 +406,74 @@ static void what_cannot_be_listened_on_is_named(void)
 	bench_stop(&b);
 }
 
+/* The second way inside the host: drawn here, told to the workers only, bound to where our own listener is. */
+static void we_admit_ourselves(void)
+{
+	struct dp_hello h;
+	struct dp_peer_slot *self;
+	const struct dp_peer *me;
+	int fd;
+
+	start(NULL);
+	CU_ASSERT_EQUAL_FATAL(dp_peers_meet_self(&b.ctl), TN_OK);
+	self = dp_peers_at(&b.ctl.peers, DP_PEER_SELF);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(self);
+	me = fake_last(0, DP_CMD_PEER_SET)->ptr;
+	CU_ASSERT_PTR_EQUAL(fake_last(1, DP_CMD_PEER_SET)->ptr, me);
+	CU_ASSERT(me->index == DP_PEER_SELF && tn_id128_eq(&me->session, &b.env.session));
+	CU_ASSERT(b.ctl.peers.cnt == 1 && dp_peers_find(&b.ctl.peers, self->name) == NULL); /* no peer's name leads to it */
+	CU_ASSERT(me->of[TN_TRANSPORT_TCP].cnt == 1 && memcmp(&me->of[TN_TRANSPORT_TCP].at[0], &b.ctl.greet.bound.ss, b.ctl.greet.bound.len) == 0);
+	h = (struct dp_hello){ .version_min = 1, .version_max = 1, .sender = me->id, .sender_session = me->session, .path_epoch = 1,
+	                       .receiver_session = me->session, .ticket = me->ticket, .frame_bytes = 65536 };
+	struct dp_hello other = h;
+	other.sender = peer_id;
+	CU_ASSERT_EQUAL(answer_to(&other), DP_HELLO_NO_TICKET); /* a peer with our ticket is not us */
+	other = h;
+	other.ticket.b[3] ^= 1;
+	CU_ASSERT_EQUAL(answer_to(&other), DP_HELLO_NO_TICKET);
+	other = h;
+	memset(&other.sender_session, 10, sizeof other.sender_session);
+	CU_ASSERT_EQUAL(answer_to(&other), DP_HELLO_NO_TICKET);
+	install(1, 10, "127.0.0.1");
+	other = hello_of(1, 10);
+	other.sender = me->id;
+	CU_ASSERT_EQUAL(answer_to(&other), DP_HELLO_NO_TICKET); /* nor is one that calls itself by our name */
+	fd = knock();
+	say(fd, &h);
+	CU_ASSERT_TRUE(turn_until(&b, adopted() == 1));
+	unsigned w = fake_count(0, DP_CMD_LANE_ADOPT) > 0 ? 0 : 1;
+	CU_ASSERT_EQUAL(((const struct dp_hello *)fake_last(w, DP_CMD_LANE_ADOPT)->ptr)->peer_index, DP_PEER_SELF);
+	CU_ASSERT(fake_count(0, DP_CMD_FENCE) == 0 && tn_load_relaxed32(&self->conn_cnt) == 1);
+	close(fd);
+	b.ctl.pair = DP_PAIR_DRAINING; /* what was accepted before may still need a lane */
+	fd = knock();
+	say(fd, &h);
+	CU_ASSERT_TRUE(turn_until(&b, adopted() == 2));
+	close(fd);
+	/* There is no newer version of us, but whoever asks is answered. */
+	unsigned sets = fake_count(0, DP_CMD_PEER_SET);
+	dp_peers_refresh(&b.ctl, DP_PEER_SELF);
+	CU_ASSERT_TRUE(turn_until(&b, fake_count(0, DP_CMD_PEER_SET) == sets + 1));
+	CU_ASSERT(tn_id128_eq(&((const struct dp_peer *)fake_last(0, DP_CMD_PEER_SET)->ptr)->ticket, &h.ticket));
+	lanes_end();
+	bench_stop(&b);
+}
+
+static void we_listen_everywhere(void)
+{
+	const char *const sets[] = { "transports/tcp/bind_address=0.0.0.0",
+	                             "transports/tcp/advertise_addresses=[\"127.0.0.1\"]", NULL };
+
+	start(sets);
+	CU_ASSERT_EQUAL_FATAL(dp_peers_meet_self(&b.ctl), TN_OK);
+	const struct dp_peer *me = fake_last(0, DP_CMD_PEER_SET)->ptr;
+	struct sockaddr_in at;
+	memcpy(&at, &me->of[TN_TRANSPORT_TCP].at[0], sizeof at);
+	CU_ASSERT(at.sin_family == AF_INET && at.sin_addr.s_addr == htonl(INADDR_LOOPBACK));
+	CU_ASSERT_EQUAL(ntohs(at.sin_port), tn_addr_port(&b.ctl.greet.bound));
+	bench_stop(&b);
+}
+
 static void ipv6_too(void)
 {
 	const char *const sets[] = { "transports/tcp/bind_address=::1", NULL };
@@ -443,4 +511,5 @@ TN_TEST_MAIN("greet", { "strangers learn nothing", strangers_learn_nothing },
              { "connections are bounded", connections_are_bounded },
              { "silent connections do not block the door", silent_connections_do_not_block_the_door },
              { "a HELLO in pieces is put together", a_hello_in_pieces_is_put_together },
-             { "what cannot be listened on is named", what_cannot_be_listened_on_is_named }, { "IPv6 too", ipv6_too })
+             { "what cannot be listened on is named", what_cannot_be_listened_on_is_named }, { "IPv6 too", ipv6_too },
+             { "we admit ourselves", we_admit_ourselves }, { "we listen everywhere", we_listen_everywhere })

@@ -465,7 +465,10 @@ static void explained(void)
 	fake_path = (struct dp_path_info){ .known = false };
 	explain("{\"peer\":\"b\"}", "use", "first_open");
 	CU_ASSERT_TRUE(judged("rdma", "no", "not_built") && judged("shm", "no", "wrong_target"));
-	explain("{\"segment\":\"kv\"}", "no", "wrong_target");
+	explain("{\"segment\":\"kv\"}", "no", "no_endpoint"); /* we do not know ourselves yet */
+	CU_ASSERT_EQUAL_FATAL(dp_peers_meet_self(&b.ctl), TN_OK);
+	explain("{\"segment\":\"kv\"}", "standby", "on_demand");
+	CU_ASSERT_TRUE(judged("rdma", "no", "not_built"));
 	CU_ASSERT_TRUE(judged("shm", "use", "ready"));
 	CU_ASSERT_EQUAL(ask("explain", "{\"peer\":\"b\",\"priority\":\"urgent\"}"), TN_INVALID);
 	open_later(sock, "b/kv");

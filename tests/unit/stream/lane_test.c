@@ -134,7 +134,7 @@ static void test_ring_and_window(void)
 	for (unsigned i = 0; i < N; i++)
 		while (!ra[i].done) {
 			rig_step();
-			struct dp_lane *l = rig_stream(&rig.a)->paths[0].lanes[0];
+			struct dp_lane *l = rig_stream(&rig.a)->paths[1].lanes[0];
 			most = l != NULL && l->tail - l->head > most ? l->tail - l->head : most;
 			CU_ASSERT_FATAL(l == NULL || l->out_bytes <= cfg.lane_window_bytes);
 		}
@@ -177,7 +177,7 @@ static void test_two_lanes(void)
 	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 200000), TN_OK);
 	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 200000), TN_OK);
 	CU_ASSERT_EQUAL(rig.a.t->ops->lane_cnt(rig.a.t, 0), 2);
-	const struct dp_path *p = &rig_stream(&rig.a)->paths[0];
+	const struct dp_path *p = &rig_stream(&rig.a)->paths[1];
 	CU_ASSERT(p->lanes[0]->op_cnt > 2 && p->lanes[1]->op_cnt > 2);
 	CU_ASSERT_EQUAL(rig.a.lane_ups, 1);
 	end();
@@ -225,7 +225,7 @@ static void test_idle(void)
 	CU_ASSERT_EQUAL(tn_load_relaxed32(&rig.conn_cnt), 0);
 	RIG_NUMBER(rig_counter(&rig.b, TN_G1(STREAM_CONNECTIONS, TN_STREAM_TCP).cell), 0);
 	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 1000), TN_OK); /* and comes back at once */
-	CU_ASSERT_EQUAL(rig_stream(&rig.a)->paths[0].epoch, 1);
+	CU_ASSERT_EQUAL(rig_stream(&rig.a)->paths[1].epoch, 1);
 	end();
 }
 
@@ -244,7 +244,7 @@ static void test_progress_timeout(void)
 	CU_ASSERT(rig.a.t->ops->next_timer_ns(rig.a.t) <= rig.virtual_ns + 200 * TN_NS_PER_MS);
 	pass(200 * TN_NS_PER_MS);
 	CU_ASSERT(ra.done && ra.r.status == TN_PATH_TIMEOUT && ra.r.reason == TN_REASON_TIMEOUT && ra.r.nothing_left);
-	CU_ASSERT_EQUAL(rig_stream(&rig.a)->paths[0].epoch, 1); /* a READ needs no fence */
+	CU_ASSERT_EQUAL(rig_stream(&rig.a)->paths[1].epoch, 1); /* a READ needs no fence */
 	mem.stall[1] = false;
 	pass(TN_NS_PER_S);
 	CU_ASSERT_EQUAL(rig_move(TN_OP_READ, remote, 0, near.base, 1000), TN_OK);

@@ -21,7 +21,7 @@ static void begin(void)
 	near = rig_memory(100000, 0);
 	segment = rig_publish(&rig.b, 0, &far, 2, SHR_RIGHT_REMOTE_READ | SHR_RIGHT_REMOTE_WRITE, SHR_ACCESS_PEERS);
 	remote = rig_remote(segment);
-	path = &rig_stream(&rig.a)->paths[0];
+	path = &rig_stream(&rig.a)->paths[1];
 	rig.virtual_ns = tn_now_ns();
 	rig.virtual_time = true;
 }

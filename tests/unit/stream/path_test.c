@@ -25,7 +25,7 @@ static void begin(size_t bytes)
 	near = rig_memory(bytes, 0);
 	segment = rig_publish(&rig.b, 0, &far, 1, ALL_RIGHTS, SHR_ACCESS_PEERS);
 	remote = rig_remote(segment);
-	path = &rig_stream(&rig.a)->paths[0];
+	path = &rig_stream(&rig.a)->paths[1];
 	rig.virtual_ns = tn_now_ns();
 	rig.virtual_time = true;
 }
@@ -599,6 +599,34 @@ static void test_access_list(void)
 	end();
 }
 
+/* To ourselves: a row of its own, an id that nobody else knows, and no list of peers is asked. */
+static void test_to_ourselves(void)
+{
+	begin(1000);
+	segment->access = SHR_ACCESS_SAME_UID;
+	remote->local = true;
+	remote->peer_index = rig.a.peer.index = DP_PEER_SELF;
+	memset(rig.a.peer.id.b, 0x99, sizeof rig.a.peer.id.b);
+	CU_ASSERT_EQUAL(dp_stream_reach(rig.a.t, remote), DP_REACH_NO); /* not told of it yet */
+	rig_peer_set();
+	path = &rig_stream(&rig.a)->paths[0];
+	CU_ASSERT_EQUAL(dp_stream_reach(rig.a.t, remote), DP_REACH_CONNECT);
+	rig_steps(20);
+	CU_ASSERT(rig.hellos == 0 && path->open_cnt == 0); /* nobody needs it */
+	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 100), TN_PERMISSION); /* from another host */
+	CU_ASSERT(tn_peer_id_eq(&rig.sender, &rig.a.peer.id) && !tn_peer_id_eq(&rig.sender, &rig.a.self));
+	rig.itself = true;
+	reset_lane(0);
+	rig_steps(5);
+	pass(TN_NS_PER_S);
+	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 100), TN_OK);
+	CU_ASSERT(path->ready_cnt == 1 && rig_stream(&rig.a)->paths[1].open_cnt == 0);
+	CU_ASSERT_EQUAL(dp_stream_lane_cnt(rig.a.t, DP_PEER_SELF), 1);
+	segment->buffers[0].rights = SHR_RIGHT_REMOTE_READ;
+	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 100), TN_PERMISSION);
+	end();
+}
+
 static uint64_t events(unsigned op, unsigned event)
 {
 	return rig_counter(&rig.a, TN_C3(STREAM_EVENTS_TOTAL, TN_STREAM_TCP, op, event).cell);
@@ -781,6 +809,7 @@ TN_TEST_MAIN("stream paths",
 	{ "cancel ambiguous WRITE", test_cancel_ambiguous },
 	{ "range and rights", test_range_and_rights },
 	{ "access list", test_access_list },
+	{ "to ourselves", test_to_ourselves },
 	{ "bad memory", test_bad_memory },
 	{ "bad memory behind a dropped WRITE", test_bad_memory_behind_dropped },
 	{ "lost page over there", test_lost_page_over_there },

@@ -49,7 +49,7 @@ const struct dp_segment *dp_worker_segment(const struct dp_worker *w, tn_handle 
 	return NULL;
 }
 
-const struct dp_peer *dp_worker_peer(const struct dp_worker *w, uint32_t index) { return index == 0 ? &w->peer : NULL; }
+const struct dp_peer *dp_worker_peer(const struct dp_worker *w, uint32_t index) { return index == w->peer.index ? &w->peer : NULL; }
 
 const struct dp_buffer *dp_worker_registration(const struct dp_worker *w, uint64_t registration,
 					       const struct dp_segment **segment_out)
@@ -305,8 +305,10 @@ static bool welcome(int fd, const uint8_t *bytes, uint8_t answer[static DP_HELLO
 	struct dp_hello *h = calloc(1, sizeof *h);
 	rig.hellos++;
 	tn_assert(dp_hello_decode(bytes, DP_HELLO_BYTES, h) == DP_FRAME_OK);
+	rig.sender = h->sender;
 	uint16_t status = judge(h);
 	if (status == DP_HELLO_ACCEPTED) {
+		h->peer_index = rig.itself ? DP_PEER_SELF : 0;
 		strcpy(h->peer_name, rig.peer_name);
 		h->conn_cnt = &rig.conn_cnt;
 		tn_fetch_add32(&rig.conn_cnt, 1);

@@ -34,7 +34,7 @@ struct dp_worker { /* the test's worker */
 	int epoll_fd;
 	uint32_t index;
 	const struct dp_segment *segments[RIG_SEGMENTS];
-	struct dp_peer peer; /* index 0: the other one */
+	struct dp_peer peer; /* the other one; index 0 unless a test says otherwise */
 	/* what the transport did */
 	uint32_t polls, clock_reads, answers, remote_refreshes, peer_refreshes, lane_ups, lane_downs, probes_ok, probes_failed;
 	struct rig_note notes[RIG_NOTES];
@@ -61,6 +61,8 @@ struct rig {
 	uint16_t refuse;             /* enum dp_hello_status to answer; 0 = judge */
 	bool manual;                 /* the test accepts (memory links) by itself */
 	uint32_t hellos, refused;
+	struct tn_peer_id sender;    /* of the last HELLO */
+	bool itself;                 /* b takes a for itself */
 	tn_a32 conn_cnt;
 	char peer_name[TN_NAME_MAX]; /* a's name at b */
 	uint64_t skew_ns;            /* moves the clock */

@@ -273,7 +273,7 @@ static void client_error(size_t off, uint8_t value, uint8_t op, enum dp_frame_er
 	RIG_NUMBER(rig_protocol_errors(&rig.a, TN_SIDE_CLIENT, expected), 1);
 	CU_ASSERT(!mem_is_open(k, 0));
 	bool ended = ra.done && ra.r.status == TN_PATH_PROTOCOL && ra.r.reason == TN_REASON_PROTOCOL;
-	bool fencing = !ra.done && rig_stream(&rig.a)->paths[0].epoch == 2; /* it may have landed */
+	bool fencing = !ra.done && rig_stream(&rig.a)->paths[1].epoch == 2; /* it may have landed */
 	CU_ASSERT(op == TN_OP_READ ? ended : fencing);
 	CU_ASSERT(near.base[0] == 0x44 && near.base[255] == 0x44 && rig_guards_intact(&near));
 	if (!ra.done)
