@@ -116,8 +116,10 @@ TN_COLD static struct dp_transport *select_other(struct dp_worker *w, struct dp_
 	tn_status status = o->candidate_cnt == 0 ? TN_UNSUPPORTED : TN_PEER_DOWN;
 	*res_out = failure(status, TN_PHASE_SELECTION, TN_REASON_UNAVAILABLE);
 	if (o->retry_ns == 0) {
+		uint8_t why[TN_TRANSPORT_CNT];
 		o->attempt_cnt++;
-		dp_stats_selection_failed(&w->stats, first_request(o), o, w->now_ns);
+		dp_select_reasons(&w->selector, o, &first_request(o)->sqe, why);
+		dp_stats_selection_failed(&w->stats, first_request(o), o, why, w->now_ns);
 	}
 	return NULL;
 }

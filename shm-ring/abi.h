@@ -202,7 +202,7 @@ struct shr_event_shm { /* 128 bytes. seq is odd while the slot is being written,
 	uint16_t suppressed; /* same-kind events dropped by the rate limit since the last one */
 	uint32_t config_generation;
 	uint32_t reserved0;
-	uint64_t arg;       /* kind-specific number (client id, old/new state); never an address, offset or name */
+	uint64_t arg;       /* kind-specific number (client id, old/new state, reasons by transport); never an address, offset or name */
 	uint8_t reserved[8];
 };
 

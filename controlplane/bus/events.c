@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/message.h"
+#include "common/reject.h"
 #include "common/text_buf.h"
 #include "controlplane/bus/commands.h"
 #include "controlplane/observe/recent.h"
@@ -27,6 +28,10 @@ static json_t *record_json(const struct cp_recent_item *i, struct tn_text *line)
 	json_t *j = json_loadb(line->p, line->len, 0, NULL);
 	if (j == NULL)
 		return NULL; /* a damaged record with numbers that JSON readers do not take */
+	if (i->ev.kind == SHR_EVENT_SELECTION_FAILED) { /* not in the line of the log, whose fields are fixed */
+		char text[TN_REJECT_TEXT];
+		tn_json_put_str(j, "rejected", tn_reject_text(i->ev.arg, text));
+	}
 	tn_json_put_u64(j, "number", i->number);
 	tn_json_put_u64(j, "engine", i->engine);
 	tn_json_put_u64(j, "mono_ns", i->ev.mono_ns);

@@ -55,6 +55,8 @@ void tctl_event_what(const json_t *e, char *out, size_t cap)
 		double us = json_number_value(json_object_get(e, "duration_us"));
 		snprintf(out + at, cap - at, " after %s", tctl_time_text((uint64_t)(us * 1000)));
 	}
+	if (add(out, cap, e, "rejected", "("))
+		snprintf(out + strlen(out), cap - strlen(out), ")");
 	(void)add(out, cap, e, "request_id", "request ");
 	(void)add(out, cap, e, "attempt_id", "attempt ");
 	if (tctl_u64(e, "failover_count") > 0)

@@ -60,7 +60,7 @@ static bool refuse(struct verdict *v, const char *why, const char *detail)
 
 static bool reject(struct verdict *v, enum dp_reject why)
 {
-	return refuse(v, dp_reject_name(why), dp_reject_meaning(why));
+	return refuse(v, tn_reject_name(why), tn_reject_meaning(why));
 }
 
 /* No worker would use it now, because it fails too often. */

@@ -30,8 +30,8 @@ static json_t *transport_json(const struct dp_inspect *i, unsigned kind)
 
 	(void)tn_json_put_str(j, "transport", tn_transport_name(kind));
 	(void)tn_json_put_str(j, "verdict", used ? "use" : why == DP_REJECT_NONE ? "standby" : dp_reject_is_wait(why) ? "wait" : "no");
-	(void)tn_json_put_str(j, "why", used ? dp_attempt_state_name(i->attempt_state) : dp_reject_name(why));
-	(void)tn_json_put_str(j, "detail", used ? "" : dp_reject_meaning(why));
+	(void)tn_json_put_str(j, "why", used ? dp_attempt_state_name(i->attempt_state) : tn_reject_name(why));
+	(void)tn_json_put_str(j, "detail", used ? "" : tn_reject_meaning(why));
 	return j;
 }
 

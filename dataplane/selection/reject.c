@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names of the reasons, and the rules. Pure. */
+ * The rules. Pure. */
 #include "dataplane/selection/reject.h"
 
 #include "dataplane/transport/registry.h"
-
-#define X(n, s, m) { #s, m },
-static const struct { const char *name, *meaning; } reasons[] = { DP_REJECT_LIST(X) };
-#undef X
-
-const char *dp_reject_name(unsigned r) { return r < DP_REJECT_CNT ? reasons[r].name : "invalid"; }
-const char *dp_reject_meaning(unsigned r) { return r < DP_REJECT_CNT ? reasons[r].meaning : ""; }
 
 static bool named(const struct dp_policy_answer *order, unsigned kind)
 {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/reject.h"
 #include "common/trace.h"
 #include "dataplane/stats/stats.h"
 
@@ -171,7 +172,7 @@ void dp_stats_failover(struct dp_stats *s, const struct dp_request *first, const
 }
 
 void dp_stats_selection_failed(struct dp_stats *s, const struct dp_request *first, const struct dp_owner *o,
-			       uint64_t now_ns)
+			       const uint8_t rejected[static TN_TRANSPORT_CNT], uint64_t now_ns)
 {
 	uint16_t suppressed;
 	if (!s->events || !admit(s, SHR_EVENT_SELECTION_FAILED, now_ns, &suppressed))
@@ -183,5 +184,6 @@ void dp_stats_selection_failed(struct dp_stats *s, const struct dp_request *firs
 	e.failover_cnt = o->failover_cnt;
 	e.duration_ns = now_ns - first->ingress_ns;
 	e.suppressed = suppressed;
+	e.arg = tn_reject_pack(rejected);
 	shr_event_write(&s->keep, &e);
 }

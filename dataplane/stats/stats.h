@@ -60,7 +60,8 @@ bool dp_stats_attempt_end(struct dp_stats *s, const struct dp_attempt *a, const 
 			  const struct dp_ending *e);
 void dp_stats_failover(struct dp_stats *s, const struct dp_request *first, const struct dp_owner *o, uint8_t from,
 		       uint8_t to, uint64_t now_ns);
+/* rejected: enum dp_reject by kind. */
 void dp_stats_selection_failed(struct dp_stats *s, const struct dp_request *first, const struct dp_owner *o,
-			       uint64_t now_ns);
+			       const uint8_t rejected[static TN_TRANSPORT_CNT], uint64_t now_ns);
 
 #endif

@@ -259,6 +259,12 @@ def policies():
         moves(p)
         use(policy("mine", "rdma"), policy("all", "tcp"))  # at another place, and without a way
         wait_for("it fails", lambda: "unsupported" in p.text())
+        if METRICS:
+            events = wait_for("it is told why", lambda: w.a.tentctl("-j", "events", "--event", "transport.selection_failed").stdout)
+            event = json.loads(events.splitlines()[-1])
+            assert event["rejected"] == "rdma not_built, hp_tcp not_built, tcp policy, shm wrong_target", event
+            r = w.a.tentctl("trace", str(event["request_id"]))
+            assert f"({event['rejected']})" in r.stdout, r.stdout
         since = time.monotonic_ns()
         assert w.a.tentctl_json("explain", "b")["data_plane"]["policy"]["name"] == "mine"
         time.sleep(0.3)

@@ -5,6 +5,7 @@
 
 #include "common/clock.h"
 #include "common/message.h"
+#include "common/reject.h"
 #include "controlplane/tentctl/postmortem/postmortem.h"
 #include "shm-ring/event_json.h"
 #include "shm-ring/events.h"
@@ -74,6 +75,10 @@ static json_t *entry_json(const struct tctl_region *r, const struct entry *e, ui
 		tn_json_put_str(j, "peer", "this host");
 	else if (of_peer)
 		tn_json_put_u64(j, "peer_index", e->ev.arg);
+	if (e->ev.kind == SHR_EVENT_SELECTION_FAILED) {
+		char text[TN_REJECT_TEXT];
+		tn_json_put_str(j, "rejected", tn_reject_text(e->ev.arg, text));
+	}
 	if (e->ev.kind == SHR_EVENT_STATE)
 		tn_json_put_str(j, "state", tctl_tele_state_text((unsigned)TN_MIN(e->ev.arg, (uint64_t)UINT8_MAX)));
 	return j;

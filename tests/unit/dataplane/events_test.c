@@ -119,6 +119,8 @@ static void test_failure_and_failover(void)
 	rig_steps(&g, 2);
 	CU_ASSERT_EQUAL(take(&x.keep, SHR_EVENT_SELECTION_FAILED, &e), 1);
 	CU_ASSERT_EQUAL(e.attempt_id, 0); /* none was made */
+	char why[TN_REJECT_TEXT];
+	CU_ASSERT_STRING_EQUAL(tn_reject_text(e.arg, why), "rdma no_endpoint, hp_tcp not_built, tcp no_endpoint, shm wrong_target");
 	rig_close(&g);
 	free(r);
 	tele_close(&x);

@@ -192,10 +192,10 @@ static void test_rules(void)
 		CU_ASSERT_EQUAL(dp_reject_by_rule(g.config, rows[i].kind, rows[i].local, &order, rows[i].hint), rows[i].why);
 	order.cnt = 0;
 	CU_ASSERT_EQUAL(dp_reject_by_rule(g.config, TN_TRANSPORT_TCP, false, &order, 0), DP_REJECT_POLICY);
-	CU_ASSERT_STRING_EQUAL(dp_reject_name(DP_REJECT_COOLING), "cooling");
-	CU_ASSERT_STRING_EQUAL(dp_reject_name(DP_REJECT_CNT), "invalid");
+	CU_ASSERT_STRING_EQUAL(tn_reject_name(DP_REJECT_COOLING), "cooling");
+	CU_ASSERT_STRING_EQUAL(tn_reject_name(DP_REJECT_CNT), "invalid");
 	for (unsigned i = 1; i < DP_REJECT_CNT; i++)
-		CU_ASSERT(dp_reject_meaning(i)[0] != '\0');
+		CU_ASSERT(tn_reject_meaning(i)[0] != '\0');
 	rig_close(&g);
 }
 
