@@ -200,4 +200,41 @@ def scraped():
             h.verify()
 
 
-run({"scraped": scraped})
+def recovered():
+    """Equation 8 as the contract tells it, with failovers that happened: each request that was recovered costs one failed attempt
+    on the first transport, one failover, and one completed attempt on the second; all of that in PromQL."""
+    left = {
+        "each failed attempt is a failover": 'sum by (job, instance) (tent_transport_attempt_outcomes_total{transport="tcp",outcome!="completed"})'
+                                             ' - sum by (job, instance) (tent_transport_failover_total{from="tcp",to="shm"})',
+        "each failover is an attempt more": "sum by (job, instance) (tent_transport_attempts_total)"
+                                            " - sum by (job, instance) (tent_logical_requests_started_total)"
+                                            " - sum by (job, instance) (tent_transport_failover_total)",
+        "each request completes on one of them": 'sum by (job, instance) (tent_transport_attempt_outcomes_total{outcome="completed"})'
+                                                 ' - sum by (job, instance) (tent_logical_request_outcomes_total{outcome="completed"})',
+        "none fails": "sum by (job, instance) (tent_logical_requests_started_total)"
+                      ' - sum by (job, instance) (tent_logical_request_outcomes_total{outcome="completed"})',
+    }
+    extra = {"metrics/openmetrics_enabled": True, "admission/merge": False,
+             "policies": [{"name": "lanes", "transports": ["tcp", "shm"]}]}
+    with World(extra=extra) as w:
+        prom = Prometheus(w)
+        w.serve(w.a, "own", 8 << 20)
+        load = w.load(w.a, "own", "-b", "65536", "-d", "16", "-q", "800", "-m", "60000")
+        failovers = 'sum(tent_transport_failover_total{job="text",instance="a",from="tcp",to="shm"})'
+        for _ in range(2):
+            before = prom.one(failovers) or 0
+            wait_for("it goes over lanes", lambda n=w.a.metric("tent_write_requests_total", transport="tcp") or 0:
+                     (w.a.metric("tent_write_requests_total", transport="tcp") or 0) > n + 10, 20)
+            with Cut(w.a.data_port, "reject with tcp reset"):
+                wait_for("requests are recovered", lambda: (prom.one(failovers) or 0) > before, 20)
+        s = w.finish_move(load)
+        assert s["wrong"] == 0 and s["lost"] == 0 and s["failed"] == 0, s
+        quiet(w, prom)
+        for title, query in left.items():
+            found = [(m, v) for m, v in prom.query(query) if m["instance"] == "a"]
+            assert len(found) == len(FORMATS) and all(v == 0 for _, v in found), f"{title}: {found}\n{query}"
+        print(f"  equation 8: {prom.one(failovers):.0f} failovers, nothing left")
+        w.a.verify()
+
+
+run({"scraped": scraped, "recovered": recovered})
