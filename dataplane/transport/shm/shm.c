@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Transport shm: both ends are memory of this host that the data plane has mapped; one copy, done by the worker in
- * slices. Requests of at most one slice go first, then one slice of a large one (two where the destination is cached: they
- * take no longer), so that nobody small waits behind more than that. Large ones take turns of a few slices: a copy that
+ * slices. Requests of at most one slice and slices of large ones (two where the destination is cached: they take no longer)
+ * have turns one after the other: nobody small waits behind more than that, and whoever it was for hears of it before the next
+ * slice is copied. Large ones take turns of a few slices: a copy that
  * goes on where it stopped finds the processor's prefetchers and page translations warm. Nothing of an attempt can land
  * after it ended: every end is fenced. Worker thread. */
 #include <stdlib.h>
@@ -25,6 +26,7 @@ struct shm {
 	struct tn_list small, large; /* dp_attempt.t_link */
 	uint64_t slice_bytes, nontemporal_min_bytes;
 	uint32_t turn; /* slices that the first large one has had in a row */
+	bool owed;     /* small ones had their turn, and a large one waits */
 	dp_copy_fn cached, nontemporal;
 	struct dp_heat heat;
 	const struct tn_metrics *m;
@@ -191,7 +193,7 @@ static uint32_t shm_progress(struct dp_transport *t, uint64_t now_ns, uint32_t b
 	struct dp_attempt *done[DONE_MAX + 1];
 	uint32_t cnt = 0, moved = 0;
 	budget = TN_MIN(budget, DONE_MAX);
-	for (uint64_t bytes = 0; cnt < budget && !tn_list_empty(&s->small) && bytes < s->slice_bytes * 4;) {
+	for (uint64_t bytes = 0; !s->owed && cnt < budget && !tn_list_empty(&s->small) && bytes < s->slice_bytes * 4;) {
 		struct dp_attempt *a = tn_list_entry(tn_list_pop_front(&s->small), struct dp_attempt, t_link);
 		struct dp_attempt *next = tn_list_first(&s->small, struct dp_attempt, t_link);
 		if (next)
@@ -202,7 +204,8 @@ static uint32_t shm_progress(struct dp_transport *t, uint64_t now_ns, uint32_t b
 	}
 	moved += cnt;
 	struct dp_attempt *a = tn_list_first(&s->large, struct dp_attempt, t_link);
-	if (a) {
+	s->owed = a && cnt > 0;
+	if (a && cnt == 0) {
 		/* Through the caches it takes half as long, so twice as much costs others nothing. */
 		uint64_t slice = a->t_slices == WAY_CACHED ? 2 * s->slice_bytes : s->slice_bytes;
 		bool ended = !copy_slice(s, a, slice) || a->t_done == a->bytes;

@@ -231,6 +231,41 @@ static void test_small_passes_large(void)
 	rig_close(&g);
 }
 
+static uint64_t landed(const struct rig *g)
+{
+	uint64_t cnt = 0;
+	while (cnt < RIG_BYTES && g->target.base[cnt] != 0)
+		cnt++;
+	return cnt;
+}
+
+/* Between a small request and its completion no slice of a large one is copied; after each turn of small ones it has one. */
+static void test_small_waits_for_one_slice(void)
+{
+	struct rig g;
+	struct shr_cqe_shm c = { 0 };
+	uint64_t token = 2;
+	rig_open(&g, NULL, 0, NULL);
+	memset(g.local.base, 1, RIG_BYTES);
+	rig_submit(&g, rig_sqe(SHR_OP_WRITE, 1, 0, 0, 4000000));
+	rig_steps(&g, 1);
+	for (uint64_t before = landed(&g); before < 4000000; before = landed(&g), token++) {
+		CU_ASSERT_TRUE_FATAL(before > 0 && token < 100);
+		rig_submit(&g, rig_sqe(SHR_OP_READ, token, 4100000, 4100000, 4096));
+		rig_steps(&g, 1);
+		CU_ASSERT_TRUE_FATAL(rig_poll(&g, &c) && c.token == token);
+		CU_ASSERT_EQUAL(landed(&g), before);
+		rig_submit(&g, rig_sqe(SHR_OP_READ, ++token, 4100000, 4100000, 4096));
+		rig_steps(&g, 1);
+		CU_ASSERT_FALSE(rig_poll(&g, &c) && c.token != 1);
+		CU_ASSERT_TRUE(landed(&g) > before);
+		rig_steps(&g, 1);
+		CU_ASSERT_TRUE(rig_poll(&g, &c) && c.token == token);
+		rig_steps(&g, 1); /* the debt of that turn is paid */
+	}
+	rig_close(&g);
+}
+
 /* An application that never takes completions blocks only itself, and loses nothing. */
 static void test_back_pressure(void)
 {
@@ -481,6 +516,7 @@ TN_TEST_MAIN("worker",
 	{ "cancel half of many", test_cancel_many },
 	{ "deadlines", test_deadline },
 	{ "a small request passes a large one", test_small_passes_large },
+	{ "a small request waits for one slice", test_small_waits_for_one_slice },
 	{ "untaken completions push back", test_back_pressure },
 	{ "a scribbled ring harms nobody else", test_scribbled_ring },
 	{ "removal while in use", test_removal },
