@@ -132,13 +132,23 @@ static void account(struct dp_worker *w, uint32_t work, uint64_t start_ns)
 	}
 }
 
+/* Somebody waits for more than bytes: the sockets are asked in each turn. */
+static bool in_rush(const struct dp_worker *w)
+{
+	for (uint32_t i = 0; i < w->transport_cnt; i++)
+		if (w->transports[i]->ops->urgent && w->transports[i]->ops->urgent(w->transports[i]))
+			return true;
+	return false;
+}
+
 uint32_t dp_worker_step(struct dp_worker *w, uint64_t now_ns)
 {
 	uint32_t work = 0;
 	w->now_ns = TN_MAX(now_ns, w->now_ns);
 	uint64_t start_ns = w->now_ns;
 	work += dp_apply_commands(w);
-	work += dp_poller_spin(&w->poller, w->remote_attempts > 0 || w->idle_turn, w->hot.cold > 0);
+	bool eager = w->remote_attempts > 0 || w->idle_turn || in_rush(w);
+	work += dp_poller_spin(&w->poller, eager, w->hot.cold > 0);
 	work += drain_hot(w);
 	work += dp_flow_timers(w);
 	work += dp_notice_send_ready(w);

@@ -46,6 +46,9 @@ struct dp_transport_ops {
 	/* True while what arrives or leaves are parts of large blocks: the worker then sleeps between them instead of
 	 * spinning, because waking up costs little against the time that a part takes. NULL: never. */
 	bool (*bulk)(const struct dp_transport *t);
+	/* True while urgent requests come and go beside large blocks: the worker then looks for news between any two parts of
+	 * those. NULL: it always finds out by itself. */
+	bool (*urgent)(const struct dp_transport *t);
 
 	/* Server side and changes; NULL where the kind has none. After segment_revoke the worker asks segment_busy each loop
 	 * until it is false. */

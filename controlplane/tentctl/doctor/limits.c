@@ -89,7 +89,7 @@ static uint64_t files_wanted(const struct tctl_doctor *d, uint64_t qps)
 {
 	const struct tn_config *c = d->config;
 	uint64_t clients = tn_config_u64(c, TN_CFG_LIMITS_MAX_CLIENTS), workers = tctl_doctor_workers(d);
-	uint64_t lanes = workers * tn_config_peer_cnt(c) * (tn_config_u64(c, TN_CFG_TCP_LANES_PER_PEER) + 1);
+	uint64_t lanes = workers * tn_config_peer_cnt(c) * (tn_config_u64(c, TN_CFG_TCP_LANES_PER_PEER) + 2);
 	/* Of a client: its socket, its pidfd, one of each queue pair. */
 	return clients * (2 + qps) + tn_config_u64(c, TN_CFG_TCP_MAX_CONNECTIONS) + lanes + workers * 8 + 64;
 }

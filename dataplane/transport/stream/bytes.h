@@ -28,12 +28,12 @@ struct dp_bytes_ops {
 	/* Per-worker state from the config; TN_UNSUPPORTED: cannot work on this host. */
 	tn_status (*open)(struct dp_worker *w, void **provider_out);
 	void (*shut)(void *provider);
-	/* Begin a connection (control: mark it for strict priority). OK: b is open, connected or on its way. */
-	tn_status (*connect)(void *provider, struct dp_bytes *b, const struct sockaddr_storage *to, bool control);
+	/* Begin a connection (urgent: mark it for strict priority). OK: b is open, connected or on its way. */
+	tn_status (*connect)(void *provider, struct dp_bytes *b, const struct sockaddr_storage *to, bool urgent);
 	/* After EPOLLOUT or EPOLLERR: OK connected, AGAIN still on its way, failed: PATH_DOWN, PATH_TIMEOUT. */
 	tn_status (*connected)(struct dp_bytes *b);
 	/* Take over an accepted socket; fd is the provider's from here, also on failure (then closed). */
-	tn_status (*adopt)(void *provider, struct dp_bytes *b, int fd, bool control);
+	tn_status (*adopt)(void *provider, struct dp_bytes *b, int fd, bool urgent);
 	/* Move bytes; cnt <= DP_BYTES_IOV_MAX. OK: *moved_out >= 1. AGAIN: nothing now. CLOSED (readv): the other end
 	 * will send no more. PATH_DOWN: reset. PATH_TIMEOUT: the connection gave up. FAULT: a page of the caller's
 	 * buffer cannot be had; nothing moved. */

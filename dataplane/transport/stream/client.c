@@ -138,7 +138,7 @@ static void detach_lane(struct dp_lane *l, struct dp_xfer *x)
 
 static void detach(struct dp_xfer *x)
 {
-	for (uint32_t i = 0; i < DP_PATH_LANES_MAX; i++)
+	for (uint32_t i = 0; i < DP_PATH_PLACES; i++)
 		if (x->path->lanes[i] != NULL)
 			detach_lane(x->path->lanes[i], x);
 }
@@ -250,7 +250,7 @@ void dp_stream_cancel(struct dp_transport *t, struct dp_attempt *a)
 static void abandon(struct dp_xfer *x)
 {
 	struct dp_path *p = x->path;
-	for (uint32_t i = 0; i < DP_PATH_LANES_MAX && x->attempt->t_slices > 0; i++) {
+	for (uint32_t i = 0; i < DP_PATH_PLACES && x->attempt->t_slices > 0; i++) {
 		struct dp_lane *l = p->lanes[i];
 		if (l == NULL)
 			continue;

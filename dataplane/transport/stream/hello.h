@@ -11,7 +11,9 @@
 
 #define DP_HELLO_BYTES 160u
 #define DP_HELLO_ANSWER_BYTES 64u
-#define DP_HELLO_LANE_CONTROL 0xffffu /* struct dp_hello.lane of a path's control lane */
+#define DP_HELLO_LANE_CONTROL 0xffffu /* struct dp_hello.lane of a path's control lane ... */
+#define DP_HELLO_LANE_URGENT 0xfffeu  /* ... and of its lane for urgent requests */
+#define DP_HELLO_URGENT_BYTES (64u * 1024u) /* largest READ or WRITE there */
 
 struct dp_hello {
 	/* on the wire */
@@ -23,7 +25,7 @@ struct dp_hello {
 	struct tn_id128 ticket;           /* secret: compare with tn_id128_eq_secret, wipe after the check */
 	uint32_t path_epoch;              /* from 1 */
 	uint16_t worker;                  /* the sender's; with sender_session it names the path */
-	uint16_t lane;                    /* 0.., or DP_HELLO_LANE_CONTROL */
+	uint16_t lane;                    /* 0.., or DP_HELLO_LANE_URGENT, DP_HELLO_LANE_CONTROL */
 	uint32_t frame_bytes;             /* DP_FRAME_BYTES_MIN ..= DP_FRAME_BYTES_MAX */
 	/* not on the wire: what the accepting side found out, constant afterwards */
 	uint32_t peer_index;              /* index of the peer that the ticket belongs to */

@@ -7,10 +7,13 @@
 #include <sys/epoll.h>
 
 #include "common/assert.h"
+#include "common/clock.h"
 #include "common/hook.h"
 #include "dataplane/transport/stream/account.h"
 
 #define TX_CALL_BYTES (2u * 1024u * 1024u) /* one write call; bounds what the other lanes wait for */
+#define PIECE_BYTES (64u * 1024u)          /* less is not worth a call of its own */
+#define URGENT_KEEP_NS TN_NS_PER_S         /* after an urgent request, others are expected */
 #define IO_ROUNDS 4u                       /* calls per direction and service */
 #define SAMPLE_OPS 256u                    /* operations between two looks at the connection's figures */
 
@@ -61,10 +64,10 @@ void dp_lane_kick(struct dp_lane *l)
 	if (!tn_list_linked(&l->rx_link)) {
 		bool rx = l->state == DP_LANE_CONNECTING ? l->writable || l->hangup : rx_possible(l) || rx_parked(l);
 		if (rx)
-			tn_list_push_back(&l->stream->rx, &l->rx_link);
+			tn_list_push_back(&l->stream->rx[!l->urgent], &l->rx_link);
 	}
 	if (!tn_list_linked(&l->tx_link) && l->writable && l->state != DP_LANE_CONNECTING && tx_pending(l))
-		tn_list_push_back(&l->stream->tx, &l->tx_link);
+		tn_list_push_back(&l->stream->tx[!l->urgent], &l->tx_link);
 }
 
 /* Figures of the connection: now and then, and before it closes. */
@@ -105,9 +108,22 @@ void dp_lane_close(struct dp_lane *l, tn_status status, enum dp_frame_error erro
 	l->side->closed(l, status, error);
 }
 
+/* How much of `bytes` the next call may move: as much as bulk may still have of this turn. */
+static size_t call_limit(const struct dp_lane *l, size_t bytes)
+{
+	size_t left = l->stream->turn_left;
+	return l->urgent || bytes <= left || bytes - left < PIECE_BYTES ? bytes : TN_MAX(left, PIECE_BYTES);
+}
+
+static bool turn_over(const struct dp_lane *l) { return !l->urgent && l->stream->turn_left == 0; }
+
 /* Bytes moved: the lane is alive, and is looked at again when that was too long ago. */
 static void moved_now(struct dp_lane *l, size_t bytes)
 {
+	if (!l->urgent)
+		l->stream->turn_left -= TN_MIN(l->stream->turn_left, bytes);
+	else if (!l->control)
+		l->stream->urgent_until_ns = dp_stream_now(l->stream) + URGENT_KEEP_NS;
 	l->stream->call_bytes = (l->stream->call_bytes * 7 + bytes) / 8;
 	l->moved_ns = dp_stream_now(l->stream);
 	dp_stream_timer(l->stream, l->moved_ns + l->stream->cfg.progress_timeout_ns);
@@ -124,7 +140,7 @@ static void broken(struct dp_lane *l, enum dp_frame_error error)
 static uint32_t tx_gather(struct dp_lane *l, struct iovec iov[static DP_BYTES_IOV_MAX], size_t *bytes_out)
 {
 	uint32_t cnt = 0, off = l->tx_done;
-	size_t bytes = 0;
+	size_t bytes = 0, limit = call_limit(l, TX_CALL_BYTES);
 	uint64_t id = l->next_id;
 	if (l->pre_left > 0)
 		iov[cnt++] = (struct iovec){ l->pre + sizeof l->pre - l->pre_left, bytes = l->pre_left };
@@ -132,7 +148,7 @@ static uint32_t tx_gather(struct dp_lane *l, struct iovec iov[static DP_BYTES_IO
 		*bytes_out = bytes;
 		return cnt;
 	}
-	for (uint32_t pos = l->tx; pos != l->tail && cnt + 2 <= DP_BYTES_IOV_MAX && bytes < TX_CALL_BYTES; pos++) {
+	for (uint32_t pos = l->tx; pos != l->tail && cnt + 2 <= DP_BYTES_IOV_MAX && bytes < limit; pos++) {
 		struct dp_lane_op *op = dp_lane_op_at(l, pos);
 		if (op->flags & DP_LANE_OP_DROPPED)
 			continue;
@@ -149,7 +165,7 @@ static uint32_t tx_gather(struct dp_lane *l, struct iovec iov[static DP_BYTES_IO
 		}
 		if (payload.iov_len > off - hdr) {
 			payload.iov_base = (uint8_t *)payload.iov_base + (off - hdr);
-			payload.iov_len -= off - hdr;
+			payload.iov_len = TN_MIN(payload.iov_len - (off - hdr), TN_MAX(limit, bytes + 1) - bytes);
 			iov[cnt++] = payload;
 			bytes += payload.iov_len;
 		}
@@ -240,7 +256,8 @@ uint32_t dp_lane_transmit(struct dp_lane *l)
 {
 	uint32_t calls = 0;
 	/* Counted whatever comes of it: no error may keep the worker here. The caller kicks the lane again. */
-	for (uint32_t round = 0; round < IO_ROUNDS && dp_lane_open(l) && l->writable && tx_pending(l); round++) {
+	for (uint32_t round = 0; round < IO_ROUNDS && dp_lane_open(l) && l->writable && !turn_over(l) && tx_pending(l);
+	     round++) {
 		struct iovec iov[DP_BYTES_IOV_MAX];
 		size_t want, moved = 0;
 		uint32_t cnt = tx_gather(l, iov, &want);
@@ -333,6 +350,7 @@ static uint32_t rx_targets(struct dp_lane *l, struct iovec iov[static 2], size_t
 	size_t want = 0;
 	if (l->rx_left > 0) {
 		uint32_t len = l->rx_ptr != NULL ? l->rx_left : TN_MIN(l->rx_left, DP_STREAM_SCRATCH_BYTES);
+		len = (uint32_t)call_limit(l, len);
 		if (l->sender != NULL ? TN_HOOK_ARMED(dp_write_half_in) : TN_HOOK_ARMED(dp_read_half_in))
 			len = (len + 1) / 2;
 		iov[cnt++] = (struct iovec){ l->rx_ptr != NULL ? l->rx_ptr : l->stream->scratch, want = len };
@@ -409,7 +427,7 @@ uint32_t dp_lane_receive(struct dp_lane *l)
 		rx_parse(l);
 		calls++;
 	}
-	while (dp_lane_open(l) && calls < IO_ROUNDS && rx_possible(l) && rx_once(l))
+	while (dp_lane_open(l) && calls < IO_ROUNDS && !turn_over(l) && rx_possible(l) && rx_once(l))
 		calls++;
 	return calls;
 }

@@ -100,6 +100,7 @@ struct dp_lane {
 	uint32_t serial;             /* changes with every use of this slot */
 	uint8_t state;               /* enum dp_lane_state */
 	bool control, readable, writable, hangup;
+	bool urgent;                 /* served before those of bulk: the control lane, and that of urgent requests */
 	bool greeted;                /* HELLO was accepted */
 	uint16_t index;              /* lane number within the path */
 	uint32_t endpoint;           /* client: which of the peer's addresses it connects to */

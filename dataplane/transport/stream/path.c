@@ -86,6 +86,12 @@ static bool data_wanted(const struct dp_path *p)
 				  p->queued > 0 && p->want_more;
 }
 
+/* Only beside others: it does without what it is for. */
+static bool urgent_wanted(const struct dp_path *p)
+{
+	return p->want_urgent && p->ready_cnt > 0 && p->lanes[DP_PATH_URGENT] == NULL;
+}
+
 static bool control_wanted(const struct dp_path *p) { return p->control == NULL && p->small_next != p->small_tail; }
 
 enum dp_reach dp_stream_probe(struct dp_transport *t, uint32_t peer_index, uint64_t until_ns)
@@ -109,7 +115,7 @@ static void probe_over(struct dp_path *p, bool ok)
 }
 
 /* A connection could not be made: the next address at once, after the last one a pause. */
-static void connect_failed(struct dp_path *p, bool control, tn_status status)
+static void connect_failed(struct dp_path *p, bool urgent, tn_status status)
 {
 	struct dp_stream *s = p->stream;
 	uint64_t now = dp_stream_now(s);
@@ -125,49 +131,54 @@ static void connect_failed(struct dp_path *p, bool control, tn_status status)
 		else if (!p->hold && status != TN_PATH_PROTOCOL) /* it may have moved: a restarted peer listens elsewhere */
 			ask_refresh(p, TN_PATH_DOWN, false);
 		p->stray = false;
-		if (!control) /* a probe is about data lanes */
+		if (!urgent) /* a probe is about lanes for all requests */
 			probe_over(p, false);
 	}
 	dp_path_dirty(p);
 	dp_path_board(p);
 }
 
-static void open_lane(struct dp_path *p, bool control, uint64_t now_ns)
+enum lane_class { LANE_DATA, LANE_URGENT, LANE_CONTROL };
+
+static void open_lane(struct dp_path *p, enum lane_class class, uint64_t now_ns)
 {
 	struct dp_stream *s = p->stream;
 	struct dp_lane *l = dp_stream_lane_get(s, &dp_client_side, DP_LANE_CONNECTING);
 	if (l == NULL) {
-		connect_failed(p, control, TN_LIMIT);
+		connect_failed(p, class != LANE_DATA, TN_LIMIT);
 		return;
 	}
-	uint32_t index = 0;
-	while (!control && p->lanes[index] != NULL)
+	uint32_t index = class == LANE_URGENT ? DP_PATH_URGENT : 0;
+	while (class == LANE_DATA && p->lanes[index] != NULL)
 		index++;
 	l->path = p;
 	l->endpoint = p->endpoint % p->endpoint_cnt;
-	l->control = control;
-	l->index = control ? DP_HELLO_LANE_CONTROL : (uint16_t)index;
+	l->control = class == LANE_CONTROL;
+	l->urgent = class != LANE_DATA;
+	l->index = (uint16_t)index;
 	l->epoch = p->epoch;
 	l->limit_ns = now_ns + s->cfg.connect_timeout_ns;
 	dp_stream_timer(s, l->limit_ns);
-	tn_status st = s->bytes->connect(s->provider, &l->bytes, &p->endpoints[l->endpoint], control);
+	tn_status st = s->bytes->connect(s->provider, &l->bytes, &p->endpoints[l->endpoint], l->urgent);
 	if (st != TN_OK) {
 		dp_lane_move(l, DP_LANE_CLOSED);
 		dp_account_connections(s, -1);
 		dp_account_event(s, TN_OP_WRITE, TN_STREAM_EVENT_CONNECT_ERROR);
 		dp_path_board_outcome(p, l->endpoint, st, l->bytes.os_error);
 		dp_stream_lane_put(l);
-		connect_failed(p, control, st);
+		connect_failed(p, class != LANE_DATA, st);
 		return;
 	}
 	p->opening_cnt++;
-	if (control) {
+	if (l->control)
 		p->control = l;
-	} else {
+	else
 		p->lanes[index] = l;
+	if (class == LANE_DATA) {
 		p->open_cnt++;
 		p->want_more = false;
 	}
+	p->want_urgent &= class != LANE_URGENT;
 	dp_path_board(p);
 }
 
@@ -178,7 +189,7 @@ void dp_path_connect(struct dp_path *p, uint64_t now_ns)
 		p->wait_ns = now_ns + s->cfg.connect_timeout_ns;
 		dp_stream_timer(s, p->wait_ns);
 	}
-	if (!data_wanted(p) && !control_wanted(p))
+	if (!data_wanted(p) && !urgent_wanted(p) && !control_wanted(p))
 		return;
 	if (p->endpoint_cnt == 0 || tn_id128_is_zero(&p->session) || tn_id128_is_zero(p->ticket))
 		ask_refresh(p, TN_PEER_DOWN, true);
@@ -191,9 +202,11 @@ void dp_path_connect(struct dp_path *p, uint64_t now_ns)
 		return;
 	}
 	if (data_wanted(p))
-		open_lane(p, false, now_ns);
+		open_lane(p, LANE_DATA, now_ns);
+	if (urgent_wanted(p) && now_ns >= p->next_try_ns)
+		open_lane(p, LANE_URGENT, now_ns);
 	if (control_wanted(p) && now_ns >= p->next_try_ns)
-		open_lane(p, true, now_ns);
+		open_lane(p, LANE_CONTROL, now_ns);
 }
 
 /* ---- HELLO ---- */
@@ -205,6 +218,11 @@ static const struct tn_peer_id *sender_of(const struct dp_path *p)
 	return p->peer_index == DP_PEER_SELF ? &dp_worker_peer(w, DP_PEER_SELF)->id : dp_worker_self(w);
 }
 
+static uint16_t wire_index(const struct dp_lane *l)
+{
+	return l->control ? DP_HELLO_LANE_CONTROL : l->urgent ? DP_HELLO_LANE_URGENT : l->index;
+}
+
 void dp_path_connected(struct dp_lane *l)
 {
 	struct dp_path *p = l->path;
@@ -213,7 +231,7 @@ void dp_path_connected(struct dp_lane *l)
 	struct dp_hello h = {
 		.version_min = DP_FRAME_VERSION, .version_max = DP_FRAME_VERSION,
 		.sender_session = *dp_worker_session(w), .receiver_session = p->session, .sender = *sender_of(p),
-		.ticket = *p->ticket, .path_epoch = l->epoch, .worker = (uint16_t)dp_worker_index(w), .lane = l->index,
+		.ticket = *p->ticket, .path_epoch = l->epoch, .worker = (uint16_t)dp_worker_index(w), .lane = wire_index(l),
 		.frame_bytes = s->cfg.frame_bytes,
 	};
 	uint8_t bytes[DP_HELLO_BYTES];
@@ -262,7 +280,7 @@ enum dp_frame_error dp_path_answer(struct dp_lane *l, const uint8_t *bytes)
 	}
 	if (!tn_id128_eq(&a.session, &p->session) || a.path_epoch != l->epoch)
 		return DP_FRAME_BAD_TICKET;
-	l->frame_bytes = TN_MIN(s->cfg.frame_bytes, a.frame_bytes);
+	l->frame_bytes = TN_MIN(TN_MIN(s->cfg.frame_bytes, a.frame_bytes), l->urgent ? DP_HELLO_URGENT_BYTES : UINT32_MAX);
 	l->greeted = true;
 	l->limit_ns = UINT64_MAX;
 	dp_lane_move(l, DP_LANE_READY);
@@ -273,7 +291,7 @@ enum dp_frame_error dp_path_answer(struct dp_lane *l, const uint8_t *bytes)
 	p->stray = false;
 	p->refresh_cnt = 0;
 	p->refresh_why = TN_PATH_DOWN;
-	if (!l->control) {
+	if (!l->urgent) {
 		p->ready_cnt++;
 		p->wait_ns = UINT64_MAX;
 		told_up(p);
@@ -295,7 +313,7 @@ enum dp_frame_error dp_path_answer(struct dp_lane *l, const uint8_t *bytes)
 static void break_path(struct dp_path *p, tn_status status)
 {
 	p->breaking = true;
-	for (uint32_t i = 0; i < DP_PATH_LANES_MAX; i++)
+	for (uint32_t i = 0; i < DP_PATH_PLACES; i++)
 		if (p->lanes[i] != NULL)
 			dp_lane_close(p->lanes[i], status, DP_FRAME_OK, true);
 	if (p->control != NULL)
@@ -327,8 +345,8 @@ static bool take_out(struct dp_lane *l, tn_status status)
 		dp_note_lost(l, reason_of(status));
 	} else {
 		p->lanes[l->index] = NULL;
-		p->open_cnt--;
-		p->ready_cnt -= l->greeted;
+		p->open_cnt -= !l->urgent;
+		p->ready_cnt -= l->greeted && !l->urgent;
 		doubt = dp_client_lane_lost(l, status, reason_of(status));
 	}
 	return doubt;
@@ -349,7 +367,7 @@ void dp_path_closed(struct dp_lane *l, tn_status status, enum dp_frame_error err
 	if (!greeted) {
 		dp_account_event(s, TN_OP_WRITE, TN_STREAM_EVENT_CONNECT_ERROR);
 		if (!p->breaking)
-			connect_failed(p, l->control, status);
+			connect_failed(p, l->urgent, status);
 	} else if (!p->breaking && !retired) {
 		p->next_try_ns = dp_stream_now(s) + backoff(s, ++p->fail_cnt, BACKOFF_MIN_NS, BACKOFF_MAX_NS);
 	}
@@ -384,7 +402,7 @@ void dp_stream_peer_set(struct dp_transport *t, const struct dp_peer *peer)
 	/* A refusal for where we come from outlives a new ticket, which is bound by the same configuration: it stays on the
 	 * board, and the pace stays slow, until a lane is accepted. */
 	bool news = moved || (!tn_id128_eq(p->ticket, &peer->ticket) && p->refresh_why != TN_PEER_ADDRESS);
-	if (restarted && (p->open_cnt > 0 || p->control != NULL))
+	if (restarted && (p->open_cnt > 0 || p->lanes[DP_PATH_URGENT] != NULL || p->control != NULL))
 		break_path(p, TN_PATH_DOWN);
 	p->session = peer->session;
 	*p->ticket = peer->ticket;

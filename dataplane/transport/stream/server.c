@@ -147,15 +147,16 @@ static uint16_t accept_lane(struct dp_stream *s, int fd, const struct dp_hello *
 	s->server_cnt++;
 	tn_list_push_back(&src->lanes, &l->sender_link);
 	l->control = h->lane == DP_HELLO_LANE_CONTROL;
+	l->urgent = l->control || h->lane == DP_HELLO_LANE_URGENT;
 	l->index = h->lane;
 	l->epoch = h->path_epoch;
-	l->frame_bytes = TN_MIN(s->cfg.frame_bytes, h->frame_bytes);
+	l->frame_bytes = TN_MIN(TN_MIN(s->cfg.frame_bytes, h->frame_bytes), l->urgent ? DP_HELLO_URGENT_BYTES : UINT32_MAX);
 	l->greeted = true;
 	uint8_t bytes[DP_HELLO_ANSWER_BYTES];
 	TN_HOOK(dp_hello_accepted);
 	encode_answer(s, h, DP_HELLO_ACCEPTED, bytes);
 	dp_lane_preamble(l, bytes, sizeof bytes);
-	if (s->bytes->adopt(s->provider, &l->bytes, fd, l->control) != TN_OK) {
+	if (s->bytes->adopt(s->provider, &l->bytes, fd, l->urgent) != TN_OK) {
 		dp_lane_close(l, TN_PATH_DOWN, DP_FRAME_OK, true);
 		return DP_HELLO_ACCEPTED; /* the socket is gone: nobody to answer */
 	}

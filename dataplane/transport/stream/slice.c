@@ -6,6 +6,7 @@
 #include "dataplane/transport/stream/account.h"
 
 #define SMALL_TURNS 8u /* small attempts in a row before a large one gets a slice */
+#define URGENT_WINDOW_BYTES (4u * DP_STREAM_SMALL_ATTEMPT) /* that the urgent lane has unanswered */
 
 /* ---- cutting slices ---- */
 
@@ -26,6 +27,12 @@ static struct dp_attempt *next_attempt(struct dp_path *p)
 	return NULL;
 }
 
+static bool has_room(const struct dp_lane *l, uint64_t window)
+{
+	return l != NULL && l->state == DP_LANE_READY && dp_lane_room(l) > 0 && l->tx_backlog < l->frame_bytes &&
+	       (l->out_bytes == 0 || l->out_bytes + l->frame_bytes <= window);
+}
+
 /* The ready lane with the least outstanding that has room for a frame, or NULL. */
 static struct dp_lane *pick_lane(struct dp_path *p)
 {
@@ -33,12 +40,7 @@ static struct dp_lane *pick_lane(struct dp_path *p)
 	struct dp_lane *best = NULL;
 	for (uint32_t i = 0; i < c->lanes_per_peer; i++) {
 		struct dp_lane *l = p->lanes[i];
-		if (l == NULL || l->state != DP_LANE_READY || dp_lane_room(l) == 0)
-			continue;
-		if (l->tx_backlog >= l->frame_bytes ||
-		    (l->out_bytes > 0 && l->out_bytes + l->frame_bytes > c->lane_window_bytes))
-			continue;
-		if (best == NULL || l->out_bytes < best->out_bytes)
+		if (has_room(l, c->lane_window_bytes) && (best == NULL || l->out_bytes < best->out_bytes))
 			best = l;
 	}
 	return best;
@@ -80,25 +82,46 @@ static void cut(struct dp_lane *l, struct dp_xfer *x)
 	x->buffer += off + len == b->bytes;
 }
 
+/* Its slice is cut: where it stands now. */
+static void put_back(struct dp_xfer *x, uint64_t fair)
+{
+	const struct dp_attempt *a = x->attempt;
+	bool enough = a->priority != TN_PRIORITY_HIGH && x->out_bytes >= fair;
+	dp_client_place(x, a->t_next == a->bytes ? DP_XFER_NOWHERE : enough ? DP_XFER_PARKED : DP_XFER_RUN);
+}
+
+/* Small ones of the highest class have a lane where no bulk is in front of them, in no queue and in no buffer. What it
+ * has no room for goes with all others. */
+static void pump_urgent(struct dp_path *p)
+{
+	struct dp_lane *l = p->lanes[DP_PATH_URGENT];
+	struct dp_attempt *a;
+	while (has_room(l, URGENT_WINDOW_BYTES) &&
+	       (a = tn_list_first(&p->run[TN_PRIORITY_HIGH][0], struct dp_attempt, t_link)) != NULL) {
+		cut(l, a->t_priv);
+		put_back(a->t_priv, UINT64_MAX);
+		dp_lane_kick(l);
+	}
+}
+
 void dp_slice_pump(struct dp_path *p)
 {
 	const struct dp_stream_cfg *c = &p->stream->cfg;
 	/* what one attempt may have on lanes: enough to keep them busy, not all of their windows; an urgent one may */
 	const uint64_t fair = TN_MAX((uint64_t)c->frame_bytes, c->lane_window_bytes / 4) * c->lanes_per_peer;
+	pump_urgent(p);
 	while (p->queued > 0) {
 		struct dp_lane *l = pick_lane(p);
 		if (l == NULL || l->out_bytes > 0)
 			p->want_more = true;
+		if (l == NULL ? p->ready_cnt > 0 : l->out_bytes >= TN_MIN(l->frame_bytes, DP_STREAM_SMALL_ATTEMPT))
+			p->want_urgent |= !tn_list_empty(&p->run[TN_PRIORITY_HIGH][0]);
 		if (l == NULL)
 			return;
 		struct dp_attempt *a = next_attempt(p);
 		struct dp_xfer *x = a->t_priv;
 		cut(l, x);
-		if (a->t_next == a->bytes)
-			dp_client_place(x, DP_XFER_NOWHERE);
-		else
-			dp_client_place(x, a->priority != TN_PRIORITY_HIGH && x->out_bytes >= fair ?
-			                DP_XFER_PARKED : DP_XFER_RUN); /* to the end of the line */
+		put_back(x, fair); /* to the end of the line */
 		dp_lane_kick(l);
 	}
 }

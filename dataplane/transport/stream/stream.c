@@ -17,6 +17,7 @@
 
 #define BULK_BYTES (16u * 1024u) /* moved by one call: parts of large blocks */
 #define ROUNDS 4u /* receive-cut-send rounds of one progress call */
+#define TURN_BYTES (512u * 1024u) /* that bulk moves in one direction before urgent ones are looked at, while there are any */
 
 TN_INLINE struct dp_stream *stream_of(struct dp_transport *t) { return tn_container_of(t, struct dp_stream, base); }
 
@@ -101,8 +102,8 @@ static void release_all(struct dp_stream *s)
 
 static void init_lists(struct dp_stream *s)
 {
-	struct tn_list *heads[] = { &s->free_lanes, &s->live, &s->rx, &s->tx, &s->dirty, &s->senders, &s->free_senders,
-	                            &s->canceling, &s->done };
+	struct tn_list *heads[] = { &s->free_lanes, &s->live, &s->rx[0], &s->rx[1], &s->tx[0], &s->tx[1], &s->dirty,
+	                            &s->senders, &s->free_senders, &s->canceling, &s->done };
 	for (size_t i = 0; i < TN_ARRAY_LEN(heads); i++)
 		tn_list_init(heads[i]);
 }
@@ -123,7 +124,7 @@ tn_status dp_stream_new(struct dp_worker *w, const struct dp_transport_ops *ops,
 	s->spill[0] = s->spill[1] = -1;
 	init_lists(s);
 	tn_rand_seed(&s->rand, tn_rand_u64(dp_worker_rand(w)));
-	s->lane_cap = path_rows(&s->cfg) * (s->cfg.lanes_per_peer + 1) + s->cfg.server_lanes;
+	s->lane_cap = path_rows(&s->cfg) * (s->cfg.lanes_per_peer + 2) + s->cfg.server_lanes;
 	tn_status st = s->lane_cap > DP_STREAM_LANES_MAX ? TN_LIMIT : TN_OK;
 	if (st == TN_OK && !reserve_all(s))
 		st = TN_NO_MEMORY;
@@ -224,14 +225,19 @@ void dp_stream_lane_put(struct dp_lane *l)
 
 /* ---- progress ---- */
 
-/* Every lane that was on the list when the round began, once each; later ones wait for the next round. */
+/* Urgent requests come and go: bulk moves in small pieces, which costs it some of its speed. */
+static bool rushes(const struct dp_stream *s) { return dp_stream_now(s) < s->urgent_until_ns; }
+
+/* Every lane that was on the list when the round began, once each; later ones wait for the next round, and so does, before
+ * them, whom this turn has no bytes left for. */
 static uint32_t serve_lanes(struct dp_stream *s, struct tn_list *from, bool rx)
 {
 	struct tn_list round;
 	uint32_t calls = 0;
 	tn_list_init(&round);
 	tn_list_splice_back(&round, from);
-	for (struct tn_list *node; (node = tn_list_pop_front(&round)) != NULL;) {
+	s->turn_left = rushes(s) ? TURN_BYTES : SIZE_MAX;
+	for (struct tn_list *node; s->turn_left > 0 && (node = tn_list_pop_front(&round)) != NULL;) {
 		struct dp_lane *l = rx ? tn_list_entry(node, struct dp_lane, rx_link)
 				       : tn_list_entry(node, struct dp_lane, tx_link);
 		struct dp_path *p = l->path;
@@ -240,7 +246,8 @@ static uint32_t serve_lanes(struct dp_stream *s, struct tn_list *from, bool rx)
 		if (p != NULL && p->queued > 0)
 			dp_path_dirty(p);
 	}
-	(void)s;
+	tn_list_splice_back(&round, from);
+	tn_list_splice_back(from, &round);
 	return calls;
 }
 
@@ -255,6 +262,14 @@ static void serve_paths(struct dp_stream *s, uint64_t now_ns)
 		dp_note_pump(p);
 		dp_path_connect(p, now_ns);
 	}
+}
+
+/* Lanes of one class: what they received, what paths make of it, what they send. */
+static uint32_t serve_class(struct dp_stream *s, unsigned class, uint64_t now_ns)
+{
+	uint32_t moved = serve_lanes(s, &s->rx[class], true);
+	serve_paths(s, now_ns);
+	return moved + serve_lanes(s, &s->tx[class], false);
 }
 
 static void sweep(struct dp_stream *s, uint64_t now_ns)
@@ -278,11 +293,13 @@ uint32_t dp_stream_progress(struct dp_transport *t, uint64_t now_ns, uint32_t bu
 	struct dp_stream *s = stream_of(t);
 	uint32_t calls = 0, round = 0, moved;
 	do {
-		moved = serve_lanes(s, &s->rx, true);
-		serve_paths(s, now_ns);
-		moved += serve_lanes(s, &s->tx, false);
+		moved = serve_class(s, 0, now_ns);
+		/* Whoever waits for these hears of it before bulk moves; then it is the turn of bulk, whatever comes. */
+		s->bulk_owed = moved > 0 && !s->bulk_owed && rushes(s);
+		if (!s->bulk_owed)
+			moved += serve_class(s, 1, now_ns);
 		calls += moved;
-	} while (moved > 0 && ++round < ROUNDS && calls < budget);
+	} while (moved > 0 && ++round < ROUNDS && calls < budget && !rushes(s));
 	if (now_ns >= s->timer_ns)
 		sweep(s, now_ns);
 	dp_client_flush(s);
@@ -297,11 +314,19 @@ uint64_t dp_stream_next_timer_ns(const struct dp_transport *t)
 bool dp_stream_busy(const struct dp_transport *t)
 {
 	const struct dp_stream *s = tn_container_of((struct dp_transport *)(uintptr_t)t, struct dp_stream, base);
-	return !tn_list_empty(&s->rx) || !tn_list_empty(&s->tx) || !tn_list_empty(&s->dirty) ||
-	       !tn_list_empty(&s->done);
+	const struct tn_list *waits[] = { &s->rx[0], &s->rx[1], &s->tx[0], &s->tx[1], &s->dirty, &s->done };
+	for (size_t i = 0; i < TN_ARRAY_LEN(waits); i++)
+		if (!tn_list_empty(waits[i]))
+			return true;
+	return false;
 }
 
 bool dp_stream_bulk(const struct dp_transport *t)
 {
 	return tn_container_of((struct dp_transport *)(uintptr_t)t, struct dp_stream, base)->call_bytes >= BULK_BYTES;
+}
+
+bool dp_stream_urgent(const struct dp_transport *t)
+{
+	return rushes(tn_container_of((struct dp_transport *)(uintptr_t)t, struct dp_stream, base));
 }

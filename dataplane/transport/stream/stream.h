@@ -11,12 +11,14 @@
 #include "dataplane/transport/stream/lane.h"
 
 #define DP_PATH_LANES_MAX 16u
+#define DP_PATH_URGENT DP_PATH_LANES_MAX /* place of the urgent lane among a path's */
+#define DP_PATH_PLACES (DP_PATH_LANES_MAX + 1u)
 #define DP_STREAM_SMALL_SLOTS 32u /* notices and datagrams in flight on one control lane; power of two */
 #define DP_STREAM_SMALL_BYTES (DP_STREAM_SMALL_SLOTS * DP_FRAME_NOTE_MAX)
 #define DP_STREAM_LANES_MAX (1u << 17)
 #define DP_STREAM_SCRATCH_BYTES (64u * 1024u)
 #define DP_STREAM_SUSPECTS 8u
-#define DP_STREAM_SMALL_ATTEMPT (64u * 1024u) /* attempts up to this are not stuck behind larger ones */
+#define DP_STREAM_SMALL_ATTEMPT DP_HELLO_URGENT_BYTES /* attempts up to this are not stuck behind larger ones */
 
 struct dp_stream_cfg {
 	uint32_t lanes_per_peer, frame_bytes;
@@ -67,7 +69,7 @@ struct dp_path_board {
 struct dp_path {
 	struct dp_stream *stream;
 	uint32_t peer_index, epoch;
-	struct dp_lane *lanes[DP_PATH_LANES_MAX]; /* NULL = closed */
+	struct dp_lane *lanes[DP_PATH_PLACES]; /* NULL = closed; those for all requests, then the urgent one */
 	struct dp_lane *control;
 	struct tn_list run[TN_PRIORITY_CNT][2]; /* attempts with bytes not yet cut: [0] small, [1] large; via t_link */
 	uint8_t turn[TN_PRIORITY_CNT];            /* small ones served since the last large one */
@@ -88,6 +90,7 @@ struct dp_path {
 	uint64_t probe_ns;                        /* a lane is wanted until then although nothing needs it; 0 = no */
 	uint64_t wait_ns;                         /* attempts without a ready lane fail then; UINT64_MAX = none wait */
 	bool want_more;                           /* every ready lane is busy */
+	bool want_urgent;                         /* an urgent request found bulk on all of them */
 	bool breaking;                            /* inside dp_path_break() */
 	bool up;                                  /* as last told with dp_worker_lane_state() */
 	/* asking the control thread for a new session or ticket */
@@ -136,7 +139,11 @@ struct dp_stream {
 	uint32_t lane_cap, server_cnt, admitted;
 	uint32_t lane_fresh, sender_fresh,
 		xfer_fresh;                      /* slots below were used before; those above were never touched */
-	struct tn_list free_lanes, live, rx, tx; /* lanes */
+	struct tn_list free_lanes, live; /* lanes */
+	struct tn_list rx[2], tx[2];     /* those that can move something: [0] urgent, [1] bulk */
+	size_t turn_left;                /* bytes that bulk may still move in this turn and direction */
+	uint64_t urgent_until_ns;        /* urgent requests come and go */
+	bool bulk_owed;                  /* urgent lanes had the last turn for themselves */
 	struct tn_list dirty;      /* paths */
 	struct tn_list senders, free_senders;
 	struct tn_list canceling;  /* attempts in the order of their cancel_ns, via t_link */
@@ -153,6 +160,7 @@ uint32_t dp_stream_progress(struct dp_transport *t, uint64_t now_ns, uint32_t bu
 uint64_t dp_stream_next_timer_ns(const struct dp_transport *t);
 bool dp_stream_busy(const struct dp_transport *t);
 bool dp_stream_bulk(const struct dp_transport *t);
+bool dp_stream_urgent(const struct dp_transport *t);
 struct dp_lane *dp_stream_lane_get(struct dp_stream *s, const struct dp_lane_side *side, enum dp_lane_state state);
 void dp_stream_lane_put(struct dp_lane *l);
 TN_INLINE uint64_t dp_stream_now(const struct dp_stream *s) { return dp_worker_now(s->base.worker); }
@@ -241,7 +249,8 @@ void dp_serve_revoke(struct dp_lane *l);
 #define DP_STREAM_OPS                                                                                                  \
 	.destroy = dp_stream_destroy, .reach = dp_stream_reach, .probe = dp_stream_probe, .submit = dp_stream_submit,  \
 	.progress = dp_stream_progress, .cancel = dp_stream_cancel, .next_timer_ns = dp_stream_next_timer_ns,          \
-	.busy = dp_stream_busy, .bulk = dp_stream_bulk, .peer_set = dp_stream_peer_set, .segment_busy = dp_stream_segment_busy,                \
+	.busy = dp_stream_busy, .bulk = dp_stream_bulk, .urgent = dp_stream_urgent, .peer_set = dp_stream_peer_set,    \
+	.segment_busy = dp_stream_segment_busy,                                                                        \
 	.segment_revoke = dp_stream_segment_revoke, .lane_adopt = dp_stream_lane_adopt, .drain = dp_stream_drain,      \
 	.fence = dp_stream_fence,                                                                                      \
 	.note_send = dp_stream_note_send, .note_cancel = dp_stream_note_cancel,                                        \

@@ -16,8 +16,8 @@
 #include "common/config.h"
 #include "dataplane/transport/stream/stream.h"
 
-#define CONTROL_PRIORITY 6  /* SO_PRIORITY: the highest without a privilege */
-#define CONTROL_DSCP 0xb8   /* expedited forwarding */
+#define URGENT_PRIORITY 6  /* SO_PRIORITY: the highest without a privilege */
+#define URGENT_DSCP 0xb8   /* expedited forwarding */
 #define LOCAL_BUFFER_BYTES (1 << 20)
 
 struct tcp_provider {
@@ -90,7 +90,7 @@ static void suit_local(const struct tcp_provider *p, int fd, const struct sockad
 }
 
 /* Only what a missing privilege or an old kernel cannot refuse is checked; the rest is best effort. */
-static bool set_options(const struct tcp_provider *p, int fd, int family, bool control)
+static bool set_options(const struct tcp_provider *p, int fd, int family, bool urgent)
 {
 	(void)set_congestion(p, fd); /* its availability was checked at start */
 	(void)set_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)p->user_timeout_ms);
@@ -100,12 +100,12 @@ static bool set_options(const struct tcp_provider *p, int fd, int family, bool c
 	(void)set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, 1);
 	(void)set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, 1);
 	set_buffers(fd, p->send_bytes, p->recv_bytes);
-	if (control) {
+	if (urgent) {
 		if (family == AF_INET6)
-			(void)set_int(fd, IPPROTO_IPV6, IPV6_TCLASS, CONTROL_DSCP);
+			(void)set_int(fd, IPPROTO_IPV6, IPV6_TCLASS, URGENT_DSCP);
 		else
-			(void)set_int(fd, IPPROTO_IP, IP_TOS, CONTROL_DSCP);
-		(void)set_int(fd, SOL_SOCKET, SO_PRIORITY, CONTROL_PRIORITY);
+			(void)set_int(fd, IPPROTO_IP, IP_TOS, URGENT_DSCP);
+		(void)set_int(fd, SOL_SOCKET, SO_PRIORITY, URGENT_PRIORITY);
 	}
 	return set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1) == 0;
 }
@@ -165,7 +165,7 @@ static bool bind_source(const struct tcp_provider *p, int fd, const struct socka
 	return bind(fd, (const struct sockaddr *)&p->source.ss, p->source.len) == 0;
 }
 
-static tn_status tcp_connect(void *provider, struct dp_bytes *b, const struct sockaddr_storage *to, bool control)
+static tn_status tcp_connect(void *provider, struct dp_bytes *b, const struct sockaddr_storage *to, bool urgent)
 {
 	socklen_t len = to->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 	int fd = socket(to->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -173,7 +173,7 @@ static tn_status tcp_connect(void *provider, struct dp_bytes *b, const struct so
 		b->os_error = errno;
 		return TN_PATH_DOWN;
 	}
-	if (!set_options(provider, fd, to->ss_family, control) || !bind_source(provider, fd, to, len) ||
+	if (!set_options(provider, fd, to->ss_family, urgent) || !bind_source(provider, fd, to, len) ||
 	    (connect(fd, (const struct sockaddr *)to, len) != 0 && errno != EINPROGRESS)) {
 		tn_status st = failed(b, errno);
 		close(fd);
@@ -196,14 +196,14 @@ static tn_status tcp_connected(struct dp_bytes *b)
 	return getpeername(b->poll.fd, (struct sockaddr *)&peer, &len) == 0 ? TN_OK : TN_AGAIN;
 }
 
-static tn_status tcp_adopt(void *provider, struct dp_bytes *b, int fd, bool control)
+static tn_status tcp_adopt(void *provider, struct dp_bytes *b, int fd, bool urgent)
 {
 	struct sockaddr_storage peer;
 	socklen_t len = sizeof peer;
 	int flags = fcntl(fd, F_GETFL);
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
 	    getpeername(fd, (struct sockaddr *)&peer, &len) != 0 ||
-	    !set_options(provider, fd, peer.ss_family, control)) {
+	    !set_options(provider, fd, peer.ss_family, urgent)) {
 		close(fd);
 		return TN_PATH_DOWN;
 	}

@@ -62,10 +62,10 @@ static tn_status mem_open_provider(struct dp_worker *w, void **out)
 
 static void mem_shut(void *provider) { (void)provider; }
 
-static tn_status mem_connect(void *provider, struct dp_bytes *b, const struct sockaddr_storage *to, bool control)
+static tn_status mem_connect(void *provider, struct dp_bytes *b, const struct sockaddr_storage *to, bool urgent)
 {
 	(void)provider;
-	(void)control;
+	(void)urgent;
 	mem.connects++;
 	if (mem.refuse > 0) {
 		mem.refuse--;
@@ -85,10 +85,10 @@ static tn_status mem_connected(struct dp_bytes *b)
 	return link_of(b, &e)->pipe[1 - e].rst ? TN_PATH_DOWN : TN_OK;
 }
 
-static tn_status mem_adopt(void *provider, struct dp_bytes *b, int fd, bool control)
+static tn_status mem_adopt(void *provider, struct dp_bytes *b, int fd, bool urgent)
 {
 	(void)provider;
-	(void)control;
+	(void)urgent;
 	struct mem_link *k = &mem.link[fd];
 	k->end[1] = b;
 	k->accepted = true;

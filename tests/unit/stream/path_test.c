@@ -18,9 +18,9 @@ static struct dp_segment *segment;
 static struct dp_remote *remote;
 static struct dp_path *path;
 
-static void begin(size_t bytes)
+static void begin_with(const struct dp_stream_cfg *cfg, size_t bytes)
 {
-	rig_start(NULL);
+	rig_start(cfg);
 	far = rig_memory(bytes, 0);
 	near = rig_memory(bytes, 0);
 	segment = rig_publish(&rig.b, 0, &far, 1, ALL_RIGHTS, SHR_ACCESS_PEERS);
@@ -29,6 +29,8 @@ static void begin(size_t bytes)
 	rig.virtual_ns = tn_now_ns();
 	rig.virtual_time = true;
 }
+
+static void begin(size_t bytes) { begin_with(NULL, bytes); }
 
 static void end(void)
 {
@@ -783,7 +785,151 @@ static void test_probe(void)
 	end();
 }
 
+/* ---- urgent beside bulk ---- */
+
+/* Bulk of `bytes` at the lowest priority; nobody answers while `stuck`. */
+static void bulk(struct rig_attempt *ra, uint8_t op, size_t bytes, bool stuck)
+{
+	mem.stall[1] = stuck;
+	rig_attempt(ra, op, remote, 0, near.base, bytes);
+	ra->a.priority = TN_PRIORITY_LOW;
+	CU_ASSERT_EQUAL_FATAL(rig_submit(ra), TN_OK);
+}
+
+static void urgent(struct rig_attempt *ra, size_t bytes)
+{
+	rig_attempt(ra, TN_OP_WRITE, remote, 0, near.base, bytes);
+	ra->a.priority = TN_PRIORITY_HIGH;
+	CU_ASSERT_EQUAL_FATAL(rig_submit(ra), TN_OK);
+}
+
+/* The first urgent request that meets bulk goes with it, and has the lane opened that the next ones take. */
+static void with_urgent_lane(size_t bytes)
+{
+	struct rig_attempt big, first;
+	bulk(&big, TN_OP_WRITE, bytes, false);
+	CU_ASSERT(rig_until(&big.done, 2000));
+	bulk(&big, TN_OP_WRITE, bytes, true);
+	rig_steps(3);
+	urgent(&first, 1000);
+	mem.stall[1] = false;
+	CU_ASSERT(rig_until(&first.done, 2000) && rig_until(&big.done, 2000));
+	rig_steps(10);
+	struct dp_lane *l = path->lanes[DP_PATH_URGENT];
+	CU_ASSERT_FATAL(l != NULL && l->state == DP_LANE_READY && l->urgent && !l->control);
+}
+
+static void test_urgent_lane(void)
+{
+	struct rig_attempt big, small, large;
+	uint32_t hellos;
+	begin(300000);
+	urgent(&small, 1000);
+	CU_ASSERT(rig_until(&small.done, 2000));
+	rig_steps(10);
+	CU_ASSERT(path->lanes[DP_PATH_URGENT] == NULL); /* alone, one lane is as good as another */
+	with_urgent_lane(300000);
+	CU_ASSERT_EQUAL(path->ready_cnt, 2); /* it is not counted */
+	tn_list_foreach(node, &rig_stream(&rig.b)->live) {
+		const struct dp_lane *l = tn_list_entry(node, struct dp_lane, live_link);
+		CU_ASSERT_EQUAL(l->urgent, l->index == DP_HELLO_LANE_URGENT);
+	}
+	bulk(&big, TN_OP_READ, 300000, true);
+	rig_steps(3);
+	hellos = rig.hellos;
+	urgent(&large, 70000); /* bulk all the same */
+	urgent(&small, 4096);
+	rig_steps(2);
+	CU_ASSERT_EQUAL(path->lanes[DP_PATH_URGENT]->out_bytes, 4096);
+	mem.stall[1] = false;
+	CU_ASSERT(rig_until(&small.done, 2000) && small.r.status == TN_OK);
+	CU_ASSERT(!big.done && !large.done); /* it stood behind nothing of them */
+	CU_ASSERT(rig_until(&big.done, 2000) && rig_until(&large.done, 2000));
+	CU_ASSERT_EQUAL(rig.hellos, hellos);
+	pass(61 * TN_NS_PER_S);
+	CU_ASSERT(path->lanes[DP_PATH_URGENT] == NULL && path->open_cnt == 0); /* unused for long */
+	end();
+}
+
+/* Its loss is that of any lane that carries data. */
+static void test_urgent_lane_lost(void)
+{
+	struct rig_attempt ra;
+	begin(300000);
+	with_urgent_lane(300000);
+	mem.stall[1] = true;
+	urgent(&ra, 1000);
+	rig_steps(10);
+	CU_ASSERT_EQUAL_FATAL(path->lanes[DP_PATH_URGENT]->out_bytes, 1000);
+	reset_lane(DP_PATH_URGENT);
+	rig_steps(1);
+	CU_ASSERT(path->epoch == 2 && path->open_cnt == 0 && path->lanes[DP_PATH_URGENT] == NULL && !ra.done);
+	mem.stall[1] = false;
+	pass(TN_NS_PER_S);
+	CU_ASSERT(ra.done && ra.r.fenced);
+	CU_ASSERT_EQUAL(rig_move(TN_OP_WRITE, remote, 0, near.base, 1000), TN_OK);
+	end();
+}
+
+static size_t written(void)
+{
+	size_t sum = 0;
+	for (int i = 0; i < MEM_LINKS; i++)
+		sum += mem.link[i].used ? mem_waiting(i, 1) : 0;
+	return sum;
+}
+
+/* While urgent requests come, a turn of the worker moves a bounded part of bulk, and none between an urgent answer and
+ * whoever waits for it. */
+static void test_bulk_in_pieces(void)
+{
+	struct rig_attempt big, small;
+	struct dp_stream_cfg cfg = rig_cfg();
+	cfg.lanes_per_peer = 4;
+	cfg.frame_bytes = 256 * 1024;
+	cfg.lane_window_bytes = 1024 * 1024;
+	begin_with(&cfg, 4 * 1024 * 1024);
+	with_urgent_lane(4 * 1024 * 1024);
+	for (unsigned i = 0; i < 2; i++) { /* all four lanes are open */
+		bulk(&big, TN_OP_WRITE, 4 * 1024 * 1024, false);
+		CU_ASSERT(rig_until(&big.done, 2000));
+	}
+	CU_ASSERT_EQUAL_FATAL(path->ready_cnt, 4);
+	CU_ASSERT_EQUAL(path->lanes[DP_PATH_URGENT]->frame_bytes, DP_HELLO_URGENT_BYTES); /* no bulk on it, says either end */
+	tn_list_foreach(node, &rig_stream(&rig.b)->live)
+		CU_ASSERT_EQUAL(tn_list_entry(node, struct dp_lane, live_link)->frame_bytes,
+				tn_list_entry(node, struct dp_lane, live_link)->urgent ? DP_HELLO_URGENT_BYTES : 256 * 1024);
+	rig.virtual_ns += TN_NS_PER_MS;
+	bulk(&big, TN_OP_WRITE, 4 * 1024 * 1024, true);
+	rig.a.t->ops->progress(rig.a.t, rig.virtual_ns, 64);
+	CU_ASSERT(written() > 0 && written() <= 512 * 1024); /* somebody urgent was here a moment ago */
+	mem.stall[1] = false;
+	CU_ASSERT(rig_until(&big.done, 2000));
+	bulk(&big, TN_OP_WRITE, 4 * 1024 * 1024, true);
+	urgent(&small, 100);
+	rig.a.t->ops->progress(rig.a.t, rig.virtual_ns, 64);
+	CU_ASSERT(written() <= 200); /* its request first */
+	mem.stall[1] = false;
+	for (unsigned i = 0; i < 100 && !small.done; i++) {
+		size_t before = written();
+		rig_step();
+		CU_ASSERT(small.done || written() <= before + 512 * 1024);
+	}
+	CU_ASSERT(small.done && !big.done);
+	CU_ASSERT(rig_until(&big.done, 2000)); /* its turns come all the same */
+	rig.virtual_ns += 2 * TN_NS_PER_S;
+	bulk(&big, TN_OP_WRITE, 4 * 1024 * 1024, true);
+	rig.a.t->ops->progress(rig.a.t, rig.virtual_ns, 64);
+	CU_ASSERT_EQUAL(written(), 4 * MEM_PIPE_BYTES); /* nobody urgent for long: as much as goes */
+	mem.stall[1] = false;
+	CU_ASSERT(rig_until(&big.done, 2000));
+	end();
+}
+
 TN_TEST_MAIN("stream paths",
+	{ "an urgent request has a lane of its own", test_urgent_lane },
+	{ "the urgent lane is lost", test_urgent_lane_lost },
+	{ "bulk moves in pieces beside urgent ones", test_bulk_in_pieces },
 	{ "probe", test_probe },
 	{ "fence", test_fence },
 	{ "no fence until the deadline", test_unfenced_at_deadline },
