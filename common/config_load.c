@@ -15,6 +15,7 @@
 
 #include "common/assert.h"
 #include "common/paths.h"
+#include "common/utf8.h"
 
 #define FILE_PATH_MAX 4096
 
@@ -126,7 +127,7 @@ static tn_status take_text(struct loader *l, enum tn_config_key key, const char 
 	json_t *in = tn_cfg_value_from_text(&tn_cfg_rows[key], text);
 	tn_status status;
 
-	if (in == NULL && source->kind == TN_ORIGIN_DEFAULT)
+	if (in == NULL && tn_utf8_valid(text))
 		return TN_NO_MEMORY;
 	status = take(l, key, in, source);
 	json_decref(in);

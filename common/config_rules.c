@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/paths.h"
+#include "common/utf8.h"
 #include "common/z85.h"
 
 #define PATH_TEXT 1024
@@ -59,11 +60,11 @@ static tn_status fill(struct tn_config *cfg, enum tn_config_key key, const char 
 {
 	json_t *json = json_string(text);
 
-	if (json == NULL) {
+	if (json == NULL && !tn_utf8_valid(text)) {
 		fail(cfg, errors, key, "its default is not valid UTF-8; set it");
 		return TN_OK;
 	}
-	if (tn_cfg_rows[key].type == TN_CFG_TYPE_STR_LIST)
+	if (json != NULL && tn_cfg_rows[key].type == TN_CFG_TYPE_STR_LIST)
 		json = json_pack("[o]", json);
 	if (json == NULL)
 		return TN_NO_MEMORY;

@@ -303,6 +303,8 @@ static json_t *check_field(const struct tn_cfg_row *field, json_t *in, const cha
 		return NULL;
 	}
 	from_text = tn_cfg_value_from_text(field, field->def);
+	if (from_text == NULL)
+		return NULL; /* a default is good text: memory is short, and nothing wrong is said of the file */
 	value = tn_cfg_value_check(field, from_text, field_path, source);
 	json_decref(from_text);
 	return value;

@@ -2,7 +2,6 @@
  * Validity by the lead byte's length, then the ranges that RFC 3629 takes out. */
 #include "common/utf8.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 size_t tn_utf8_len(const char *text)
@@ -19,6 +18,14 @@ size_t tn_utf8_len(const char *text)
 	bool bad = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
 		   (s[0] == 0xf4 && s[1] > 0x8f);
 	return bad ? 0 : len;
+}
+
+bool tn_utf8_valid(const char *text)
+{
+	size_t len = 1;
+	for (; *text != '\0' && len > 0; text += len)
+		len = tn_utf8_len(text);
+	return len > 0;
 }
 
 /* Also C1, which steers terminals as well. */

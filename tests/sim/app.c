@@ -41,6 +41,7 @@ struct me {
 	tent_qp *qps[QPS];
 	bool dying[QPS];            /* could not be destroyed yet */
 	struct sim_op *users[LOCAL_SLOTS][PARTS_MAX]; /* of a slot of local memory, since it was given out last */
+	uint16_t policy;            /* the number of one, 0: none */
 	uint32_t next_batch;
 	struct { uint32_t number, target; unsigned cnt; struct sim_op *ops[SIM_BATCH_OPS]; } batch[QPS];
 	unsigned good_since_calm[SIM_APPS];
@@ -200,7 +201,9 @@ static void fill(struct me *m, tent_request *r, struct sim_op *op, uint32_t loca
 	if (!calm() && sim_chance(10))
 		r->flags = TENT_REQUEST_AT_MOST_ONCE;
 	if (!calm() && sim_chance(12))
-		r->hint = sim_chance(2) ? TENT_TRANSPORT_TCP : TENT_TRANSPORT_SHM;
+		r->hint = sim_chance(3) ? TENT_TRANSPORT_RDMA : sim_chance(2) ? TENT_TRANSPORT_TCP : TENT_TRANSPORT_SHM;
+	if (!calm() && sim_chance(6))
+		r->policy = m->policy;
 }
 
 /* One request, or several over parts of one slot that lie end to end and may be merged. */
@@ -434,9 +437,16 @@ static void look_at_publication(struct me *m)
 		m->extra = NULL;
 }
 
+static void find_policy(struct me *m)
+{
+	char name[4];
+	(void)snprintf(name, sizeof name, "p%u", (unsigned)sim_pick(0, 5));
+	(void)tent_policy_find(m->ctx, name, &m->policy);
+}
+
 static void one_thing(struct me *m)
 {
-	switch (sim_pick(0, 42)) {
+	switch (sim_pick(0, 43)) {
 	case 0: begin_batch(m); break;
 	case 1:
 	case 2: notify(m); break;
@@ -461,6 +471,7 @@ static void one_thing(struct me *m)
 		if (sim_chance(8))
 			free_too_early(m);
 		break;
+	case 19: find_policy(m); break;
 	case 15: sim_sleep(sim_pick(1, 50) * TN_NS_PER_MS); break;
 	default: submit(m);
 	}
@@ -571,7 +582,7 @@ void sim_apps_print(void)
 			n += snprintf(text + n, sizeof text - (size_t)n, " %u:%s%u good, last %s", t, m->segments[t] == NULL ? "closed, " : "",
 				      m->good_since_calm[t], tent_status_name(m->last[t]));
 		sim_trace("%s%s, published %s, queue pairs %s %s:%s", sim_apps[i].proc->name, sim_apps[i].proc->state == SIM_DEAD ? " dead" : "",
-			  m->published != NULL ? tent_status_name(tent_segment_published(m->published)) : "not", m->qps[0] == NULL ? "none" : m->dying[0] ? "dying" : "live",
+			  sim_apps[i].proc->state != SIM_DEAD && m->published != NULL ? tent_status_name(tent_segment_published(m->published)) : "not", m->qps[0] == NULL ? "none" : m->dying[0] ? "dying" : "live",
 			  m->qps[1] == NULL ? "none" : m->dying[1] ? "dying" : "live", text);
 	}
 }

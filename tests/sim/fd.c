@@ -376,7 +376,7 @@ int sim_pidfd(uint32_t pid)
 
 /* ---- signals as a descriptor ---- */
 
-struct signals { struct sim_obj o; struct sim_proc *owner; int waiting; struct signals *next; };
+struct signals { struct sim_obj o; struct sim_proc *owner; uint64_t waiting; /* a bit for each signal */ struct signals *next; };
 static struct signals *all_signals;
 
 static uint32_t signals_ready(const struct sim_obj *o)
@@ -387,12 +387,13 @@ static uint32_t signals_ready(const struct sim_obj *o)
 static ssize_t signals_read(struct sim_obj *o, void *to, size_t bytes)
 {
 	struct signals *s = sim_of(o, struct signals);
-	struct signalfd_siginfo si = { .ssi_signo = (uint32_t)s->waiting };
+	struct signalfd_siginfo si = { 0 };
 	if (s->waiting == 0 || bytes < sizeof si) {
 		errno = EAGAIN;
 		return -1;
 	}
-	s->waiting = 0;
+	si.ssi_signo = (uint32_t)__builtin_ctzll(s->waiting);
+	s->waiting &= s->waiting - 1;
 	memcpy(to, &si, sizeof si);
 	return sizeof si;
 }
@@ -414,7 +415,7 @@ bool sim_signal(struct sim_proc *p, int signo)
 	for (struct signals *s = all_signals; s != NULL; s = s->next) {
 		if (s->owner != p || s->o.fds == 0)
 			continue;
-		s->waiting = signo;
+		s->waiting |= UINT64_C(1) << signo;
 		sim_obj_changed(&s->o);
 		return true;
 	}

@@ -43,26 +43,52 @@ static bool let_die;
 
 /* ---- configuration ---- */
 
-static void write_config(const struct sim_host *h)
+/* What a seed draws once: only a restart changes it. */
+static void draw_cold(struct sim_host *h)
 {
 	static const char *const names[] = { "a", "b" };
+	(void)snprintf(h->cold, sizeof h->cold,
+		       "{\"host\":{\"name\":\"%s\"},\"runtime_dir\":\"%s\",\"state_dir\":\"%s\",\n"
+		       "\"workers\":{\"count\":%u},\"poll\":{\"spin_us\":%u},\n"
+		       "\"limits\":{\"max_requests_per_worker\":1024,\"max_memories_per_client\":16,\"max_segments_per_client\":16,"
+		       "\"max_opens_per_client\":16,\"note_inbox\":%u},\n"
+		       "\"transports\":{\"tcp\":{\"bind_address\":\"%s\",\"port\":7000,\"max_connections\":64,"
+		       "\"progress_timeout_ms\":%u}},\n"
+		       "\"deadline\":{\"default_ms\":%u},\n"
+		       "\"peers\":[{\"name\":\"%s\",\"address\":\"tcp://%s:9000\",\"public_key\":\"%064u\"}]",
+		       names[h->index], h->runtime_dir, h->runtime_dir, (unsigned)sim_pick(1, 2), (unsigned)sim_pick(0, 3),
+		       (unsigned)sim_pick(8, 64), sim_host_address(h->index), (unsigned)sim_pick(500, 2000),
+		       (unsigned)sim_pick(1000, 5000), names[1 - h->index], sim_host_address(1 - h->index), 1 + h->index);
+}
+
+/* What an operator may change while it runs. */
+static void write_hot(FILE *f)
+{
+	static const char *const orders[] = { "\"tcp\",\"shm\"", "\"tcp\",\"rdma\",\"shm\"", "\"shm\",\"rdma\"", "\"shm\",\"tcp\"" };
+	fprintf(f, ",\n\"admission\":{\"merge_max_bytes\":24576,\"window_owners\":%u,\"peer_window_owners\":%u,\"peer_window_bytes\":%u,\"stall_ms\":%u,"
+		   "\"edf\":%s,\"drop_infeasible\":%s},\n", (unsigned)sim_pick(8, 64), (unsigned)sim_pick(1, 8),
+		(unsigned)sim_pick(24576, 1 << 20), (unsigned)sim_pick(5, 400), sim_chance(2) ? "true" : "false",
+		sim_chance(2) ? "true" : "false");
+	fprintf(f, "\"retry\":{\"max_attempts\":%u,\"max_failovers\":%u},\n", (unsigned)sim_pick(1, 12), (unsigned)sim_pick(0, 4));
+	fprintf(f, "\"rails\":{\"max_errors\":%u,\"cool_min_ms\":%u,\"settle_ms\":%u,\"probe_ms\":%u},\n", (unsigned)sim_pick(0, 3),
+		(unsigned)sim_pick(1, 300), (unsigned)sim_pick(0, 2000), (unsigned)sim_pick(10, 500));
+	fprintf(f, "\"observability\":{\"trace_sample_rate_ppm\":%u},\n\"policies\":[", (unsigned)sim_pick(0, 1000000));
+	for (unsigned i = 0, cnt = (unsigned)sim_pick(0, 3); i < cnt; i++)
+		fprintf(f, "%s{\"name\":\"p%u\",\"transports\":[%s],\"min_bytes\":%u}", i > 0 ? "," : "", (unsigned)sim_pick(2 * i, 2 * i + 1),
+			orders[sim_pick(0, TN_ARRAY_LEN(orders) - 1)], (unsigned)sim_pick(0, 2000));
+	fprintf(f, "]");
+}
+
+void sim_host_write_config(const struct sim_host *h, bool calm)
+{
 	FILE *f = fopen(h->config_path, "w");
 	if (f == NULL)
 		abort();
-	fprintf(f, "{\"host\":{\"name\":\"%s\"},\"runtime_dir\":\"%s\",\"state_dir\":\"%s\",\n", names[h->index], h->runtime_dir,
-		h->runtime_dir);
-	fprintf(f, "\"workers\":{\"count\":%u},\"poll\":{\"spin_us\":%u},\n", (unsigned)sim_pick(1, 2), (unsigned)sim_pick(0, 3));
-	fprintf(f, "\"limits\":{\"max_requests_per_worker\":1024,\"max_memories_per_client\":16,\"max_segments_per_client\":16,"
-		   "\"max_opens_per_client\":16,\"note_inbox\":%u},\n", (unsigned)sim_pick(8, 64));
-	fprintf(f, "\"transports\":{\"tcp\":{\"bind_address\":\"%s\",\"port\":7000,\"max_connections\":64,"
-		   "\"progress_timeout_ms\":%u}},\n", sim_host_address(h->index), (unsigned)sim_pick(500, 2000));
-	if (sim_chance(2))
-		fprintf(f, "\"admission\":{\"window_owners\":%u,\"peer_window_owners\":%u},\n", (unsigned)sim_pick(4, 16),
-			(unsigned)sim_pick(1, 4));
-	fprintf(f, "\"deadline\":{\"default_ms\":%u},\n", (unsigned)sim_pick(1000, 5000));
-	fprintf(f, "\"peers\":[{\"name\":\"%s\",\"address\":\"tcp://%s:9000\",\"public_key\":\"%064u\"}]}\n", names[1 - h->index],
-		sim_host_address(1 - h->index), 1 + h->index);
-	fclose(f);
+	(void)fputs(h->cold, f);
+	if (!calm)
+		write_hot(f);
+	(void)fputs("}\n", f);
+	(void)fclose(f);
 }
 
 struct tn_config *sim_host_config(const struct sim_host *h)
@@ -71,7 +97,7 @@ struct tn_config *sim_host_config(const struct sim_host *h)
 	static struct tn_config_errors errors;
 	struct tn_config_opts opts = { .size = sizeof opts, .path = h->config_path, .env = no_env };
 	struct tn_config *cfg = NULL;
-	if (tn_config_load(&opts, &cfg, &errors) != TN_OK) {
+	if (tn_config_load(&opts, &cfg, &errors) != TN_OK && !sim_trouble_starves()) {
 		tn_config_errors_print(&errors, stderr);
 		abort();
 	}
@@ -83,7 +109,18 @@ struct tn_config *sim_host_config(const struct sim_host *h)
 static void dataplane_start(void *arg, uint64_t num);
 static void controlplane_start(void *arg, uint64_t num);
 
-static uint64_t restart_delay(void) { return sim_chance(8) ? sim_pick(1, 4) * TN_NS_PER_S : sim_pick(1, 200) * TN_NS_PER_MS; }
+static bool hurry;
+
+void sim_hosts_hurry(void) { hurry = true; }
+
+static uint64_t restart_delay(void)
+{
+	bool now = hurry;
+	hurry = false;
+	if (now)
+		return sim_pick(10, 3000) * TN_NS_PER_US;
+	return sim_chance(8) ? sim_pick(1, 4) * TN_NS_PER_S : sim_pick(1, 200) * TN_NS_PER_MS;
+}
 
 static void dataplane_died(struct sim_proc *p, void *arg)
 {
@@ -98,7 +135,8 @@ static void *dataplane_main(void *arg)
 {
 	struct sim_host *h = arg;
 	struct tn_daemon_args args = { .program = "tent-dataplane", .config_path = h->config_path };
-	int status = dp_daemon_run(&args, sim_host_config(h));
+	struct tn_config *cfg = sim_host_config(h);
+	int status = cfg != NULL ? dp_daemon_run(&args, cfg) : 1;
 	sim_trace("data plane %u ends with status %d", h->index, status);
 	sim_exit_process();
 }
@@ -399,7 +437,8 @@ void sim_hosts_start(const char *dir)
 		(void)snprintf(h->config_path, sizeof h->config_path, "%.50s/%u.json", dir, i);
 		if (mkdir(h->runtime_dir, 0700) != 0)
 			abort();
-		write_config(h);
+		draw_cold(h);
+		sim_host_write_config(h, !sim_chance(3));
 		minds[i] = (struct mind){ .host = h };
 		minds[i].in_tail = &minds[i].in;
 		line_drop(&minds[i]);

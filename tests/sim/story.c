@@ -7,6 +7,7 @@
 
 #include "dataplane/worker_state.h"
 #include "tests/sim/app.h"
+#include "tests/sim/fabric.h"
 #include "tests/sim/fd.h"
 #include "tests/sim/guests.h"
 #include "tests/sim/host.h"
@@ -86,6 +87,7 @@ static bool daemons_ended(void)
 void sim_story(const char *dir)
 {
 	sim_link_init();
+	sim_fabric_init(sim_chance(3));
 	sim_model_init();
 	sim_hosts_start(dir);
 	sim_apps_start();

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "tests/sim/app.h"
+#include "tests/sim/fabric.h"
 #include "tests/sim/fd.h"
 #include "tests/sim/guests.h"
 #include "tests/sim/host.h"
@@ -95,9 +96,13 @@ static void ask_resume(void *arg, uint64_t host)
 	sim_host_ask((uint32_t)host, "resume", json_object());
 }
 
-static void switch_transport(uint32_t host, uint64_t tcp, bool enable)
+#define SWITCHES (SIM_HOSTS * TN_ARRAY_LEN(switched))
+
+static const char *const switched[] = { "shm", "tcp", "rdma" };
+
+static void switch_transport(uint32_t host, uint64_t kind, bool enable)
 {
-	sim_host_ask(host, "transport", json_pack("{s:s,s:b,s:b}", "transport", tcp ? "tcp" : "shm", "enable", enable, "force", 1));
+	sim_host_ask(host, "transport", json_pack("{s:s,s:b,s:b}", "transport", switched[kind], "enable", enable, "force", 1));
 }
 
 static void switch_on(void *arg, uint64_t host_and_kind)
@@ -108,7 +113,7 @@ static void switch_on(void *arg, uint64_t host_and_kind)
 
 static void transport_off_for_a_while(void)
 {
-	uint64_t which = sim_pick(0, 3);
+	uint64_t which = sim_pick(0, SWITCHES - 1);
 	switch_transport((uint32_t)(which & 1), which >> 1, false);
 	sim_after(sim_pick(1, 500) * TN_NS_PER_MS, switch_on, NULL, which);
 }
@@ -122,11 +127,19 @@ static void pause_for_a_while(void)
 
 static void drain(void) { sim_host_ask((uint32_t)sim_pick(0, SIM_HOSTS - 1), "drain", json_object()); }
 
-static void reload(void)
+static void reload_host(void *arg, uint64_t host)
 {
-	struct sim_proc *p = any_dataplane();
+	struct sim_proc *p = sim_hosts[host].dataplane;
+	(void)arg;
 	if (p != NULL && p->state == SIM_RUNS)
 		(void)sim_signal(p, SIGHUP);
+}
+
+static void reload(void)
+{
+	uint32_t host = (uint32_t)sim_pick(0, SIM_HOSTS - 1);
+	sim_host_write_config(&sim_hosts[host], sim_chance(8));
+	reload_host(NULL, host);
 }
 
 static void slow_link(void)
@@ -169,6 +182,37 @@ static void withdraw(void)
 	sim_host_ask(app / 2, "segment_withdraw", json_pack("{s:s}", "name", name));
 }
 
+/* A data plane dies with much on its way, which arrives when its successor works already. */
+static struct { uint32_t host; uint64_t bytes_per_s; } doomed;
+
+static void kill_doomed(void *arg, uint64_t num)
+{
+	(void)arg;
+	(void)num;
+	sim_link(0, 1)->bytes_per_s = doomed.bytes_per_s;
+	sim_hosts_hurry();
+	if (!over && sim_hosts[doomed.host].dataplane != NULL)
+		sim_kill(sim_hosts[doomed.host].dataplane);
+	doomed.bytes_per_s = 0;
+}
+
+static void kill_with_late_bytes(void)
+{
+	struct sim_link *l = sim_link(0, 1);
+	if (doomed.bytes_per_s != 0)
+		return;
+	doomed.host = (uint32_t)sim_pick(0, SIM_HOSTS - 1);
+	doomed.bytes_per_s = l->bytes_per_s;
+	l->bytes_per_s = sim_pick(16, 512) << 10;
+	l->pipe_max = 262144;
+	sim_fabric_delay(40);
+	sim_after(sim_pick(1, 15) * TN_NS_PER_MS, kill_doomed, NULL, 0);
+}
+
+static void break_fabric(void) { sim_fabric_break((uint32_t)sim_pick(0, SIM_HOSTS - 1)); }
+static void lose_parts(void) { sim_fabric_lose((uint32_t)sim_pick(1, 4)); }
+static void late_parts(void) { sim_fabric_delay((uint32_t)sim_pick(1, 20)); }
+
 static void stranger(void) { sim_stranger((uint32_t)sim_pick(0, SIM_HOSTS - 1)); }
 static void vandal(void) { sim_vandal((uint32_t)sim_pick(0, SIM_HOSTS - 1)); }
 
@@ -179,8 +223,9 @@ static void kill_young(void)
 
 static const struct { void (*happen)(void); uint32_t weight; } kinds[] = {
 	{ kill_now, 3 }, { kill_at_hook, 5 }, { stop_for_a_while, 3 }, { cut, 3 }, { reset, 5 }, { restart_politely, 2 },
-	{ reload, 1 }, { slow_link, 2 }, { no_memory, 3 }, { fail_on_order, 1 }, { withdraw, 1 }, { kill_young, 2 },
+	{ reload, 3 }, { slow_link, 2 }, { no_memory, 3 }, { fail_on_order, 1 }, { withdraw, 1 }, { kill_young, 2 },
 	{ stranger, 1 }, { vandal, 1 }, { pause_for_a_while, 1 }, { drain, 1 }, { transport_off_for_a_while, 2 },
+	{ kill_with_late_bytes, 3 }, { break_fabric, 3 }, { lose_parts, 3 }, { late_parts, 3 },
 };
 
 static bool has(void (*what)(void))
@@ -227,10 +272,14 @@ void sim_trouble_end(void)
 	over = true;
 	heal(NULL, 0);
 	sim_link(0, 1)->reset_next = false;
-	/* Until every control plane is back. */
+	sim_fabric_calm();
+	for (uint32_t i = 0; i < SIM_HOSTS; i++)
+		sim_host_write_config(&sim_hosts[i], true);
+	/* Until every daemon is back. */
 	for (uint64_t i = 0; i < 40; i++) {
 		sim_after(i * 250 * TN_NS_PER_MS, ask_resume, NULL, i % SIM_HOSTS);
-		sim_after(i * 250 * TN_NS_PER_MS, switch_on, NULL, i % 4);
+		sim_after(i * 250 * TN_NS_PER_MS, reload_host, NULL, i % SIM_HOSTS);
+		sim_after(i * 250 * TN_NS_PER_MS, switch_on, NULL, i % SWITCHES);
 	}
 	for (struct sim_proc *p = sim.procs; p != NULL; p = p->next) {
 		sim_cont(p);

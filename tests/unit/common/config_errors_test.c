@@ -389,6 +389,8 @@ static void no_memory_at_any_point(void)
 		json_set_alloc_funcs(malloc, free);
 		CU_ASSERT_TRUE(status == TN_OK ? fx.cfg != NULL : fx.cfg == NULL);
 		CU_ASSERT_TRUE(status == TN_OK || status == TN_NO_MEMORY || (status == TN_CONFIG && fx.errors.cnt > 0));
+		for (unsigned i = 0; status != TN_OK && i < fx.errors.cnt; i++) /* good text is never called bad */
+			CU_ASSERT_PTR_NULL(strstr(fx.errors.item[i].text, "UTF-8"));
 	}
 	CU_ASSERT_EQUAL(status, TN_OK);
 	CU_ASSERT_TRUE(n > 100);

@@ -17,6 +17,7 @@ static void characters(void)
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
 		CU_ASSERT_EQUAL(tn_utf8_len(cases[i].text), cases[i].len);
+	CU_ASSERT(tn_utf8_valid("") && tn_utf8_valid("a\xc3\xa4\xe2\x82\xac") && !tn_utf8_valid("a\xc3") && !tn_utf8_valid("a\xffz"));
 }
 
 static void lines(void)
