@@ -78,6 +78,10 @@ static uint32_t uses_in(const struct tn_list *requests, const struct dp_remote *
 static uint32_t uses_of(const struct dp_worker *w, const struct dp_remote *version)
 {
 	uint32_t n = uses_in(&w->orphans, version);
+	tn_list_foreach(node, &w->stage.moving) {
+		const struct dp_attempt *a = tn_list_entry(node, struct dp_stage_piece, link)->owner->attempt;
+		n += a && a->remote == version;
+	}
 	tn_list_foreach(node, &w->qps) {
 		const struct dp_qp *qp = tn_list_entry(node, struct dp_qp, link);
 		if (qp->cfg.client_id == version->client_id)
@@ -142,6 +146,7 @@ static void client_close(struct dp_worker *w, uint32_t client_id)
 		if (qp->cfg.client_id == client_id)
 			qp_close(w, qp);
 	}
+	dp_stage_forget(w, client_id);
 	for (uint32_t i = 0; i < w->view.memory_top; i++) {
 		const struct dp_memory *m = w->view.memories[i].obj;
 		if (m && m->client_id == client_id)
@@ -171,6 +176,12 @@ static void cancel_users(struct dp_worker *w, uint32_t client_id, tn_handle memo
 		if (qp->cfg.client_id == client_id)
 			dp_flow_cancel_qp(w, qp, memory, remote);
 	}
+}
+
+static tn_status memory_add(struct dp_worker *w, const struct dp_memory *m)
+{
+	w->stage.in_use |= m->staging != 0;
+	return dp_view_memory_add(&w->view, m);
 }
 
 static void memory_close(struct dp_worker *w, tn_handle h)
@@ -208,6 +219,14 @@ static tn_status datagram(struct dp_worker *w, const struct dp_cmd *cmd)
 	}
 	free(cmd->ptr);
 	return s;
+}
+
+/* An answer to what was not asked: the client lies. If the mailbox is full it may go on; it only fools itself. */
+static void copied(struct dp_worker *w, const struct dp_cmd *cmd)
+{
+	struct dp_evt evt = { .kind = DP_EVT_CLIENT_BROKEN, .num = cmd->len };
+	if (!dp_stage_copied(w, cmd->num2, cmd->num, (tn_status)cmd->status))
+		(void)dp_worker_tell(w, &evt);
 }
 
 /* ---- a transport off or on ---- */
@@ -249,14 +268,33 @@ static void take_away(struct dp_worker *w, const struct dp_qp *qp, unsigned kind
 	}
 }
 
+/* The same for pieces of staged owners. */
+static void take_away_pieces(struct dp_worker *w, unsigned kind)
+{
+	struct dp_owner *o;
+	do {
+		o = NULL;
+		tn_list_foreach(node, &w->stage.moving) {
+			struct dp_owner *each = tn_list_entry(node, struct dp_stage_piece, link)->owner;
+			const struct dp_attempt *a = each->attempt;
+			if (!o && a && a->kind == kind && a->state == DP_ATTEMPT_ACTIVE)
+				o = each;
+		}
+		if (o)
+			dp_owner_move_away(w, o);
+	} while (o);
+}
+
 static bool switched(struct dp_worker *w, const struct dp_quiesce *q)
 {
 	unsigned kind = (unsigned)q->cmd.num;
 	if (q->cmd.num2 != 0 || !runs_on(w, kind) || !(w->selector.off >> kind & 1))
 		return true;
-	if (w->now_ns >= q->until_ns)
+	if (w->now_ns >= q->until_ns) {
 		tn_list_foreach(node, &w->qps)
 			take_away(w, tn_list_entry(node, struct dp_qp, link), kind);
+		take_away_pieces(w, kind);
+	}
 	return !runs_on(w, kind);
 }
 
@@ -291,7 +329,7 @@ static tn_status begin(struct dp_worker *w, struct dp_quiesce *q)
 			qp_close(w, qp);
 		return TN_OK;
 	case DP_CMD_CLIENT_DEL: client_close(w, (uint32_t)c->num); return TN_OK;
-	case DP_CMD_MEM_ADD: return dp_view_memory_add(&w->view, c->ptr);
+	case DP_CMD_MEM_ADD: return memory_add(w, c->ptr);
 	case DP_CMD_MEM_DEL: memory_close(w, c->num); return TN_OK;
 	case DP_CMD_SEG_ADD: return dp_view_segment_add(&w->view, c->ptr);
 	case DP_CMD_SEG_DEL: segment_close(w, c->num); return TN_OK;
@@ -302,6 +340,7 @@ static tn_status begin(struct dp_worker *w, struct dp_quiesce *q)
 	case DP_CMD_LANE_ADOPT: return lane_adopt(w, c);
 	case DP_CMD_FENCE: return TN_OK; /* asked until done */
 	case DP_CMD_NOTE_VERDICT: dp_notice_verdict(w, c->num, (tn_status)c->status); return TN_OK;
+	case DP_CMD_COPIED: copied(w, c); return TN_OK;
 	case DP_CMD_DATAGRAM: return datagram(w, c);
 	case DP_CMD_TUNE: dp_worker_tune(w, c->ptr); return TN_OK;
 	case DP_CMD_MODE:
@@ -332,6 +371,12 @@ static bool client_quiet(struct dp_worker *w, uint32_t client_id)
 	return true;
 }
 
+static void memory_forget(struct dp_worker *w, tn_handle h)
+{
+	dp_stage_forget_area(w, h);
+	dp_view_memory_forget(&w->view, h);
+}
+
 static void client_forget(struct dp_worker *w, uint32_t client_id)
 {
 	tn_list_foreach(node, &w->qps) {
@@ -343,7 +388,7 @@ static void client_forget(struct dp_worker *w, uint32_t client_id)
 		const struct dp_memory *m = w->view.memories[i].obj;
 		if (m && m->client_id == client_id) {
 			(void)dp_view_memory_hide(&w->view, m->handle); /* one that was added meanwhile */
-			dp_view_memory_forget(&w->view, m->handle);
+			memory_forget(w, m->handle);
 		}
 	}
 	for (uint32_t i = 0; i < w->view.remote_top; i++) {
@@ -417,7 +462,7 @@ static bool complete(struct dp_worker *w, struct dp_quiesce *q)
 			return true;
 		if (mem->users)
 			return false;
-		dp_view_memory_forget(&w->view, c->num);
+		memory_forget(w, c->num);
 		return true;
 	case DP_CMD_SEG_DEL:
 		if (!dp_view_segment_slot(&w->view, c->num))
@@ -438,7 +483,7 @@ static bool complete(struct dp_worker *w, struct dp_quiesce *q)
 	case DP_CMD_MODE: return c->num != DP_MODE_DRAIN || all_quiet(w);
 	case DP_CMD_TRANSPORT: return switched(w, q);
 	case DP_CMD_INSPECT: return inspected(w, q);
-	case DP_CMD_STOP: return all_quiet(w) && served_out(w);
+	case DP_CMD_STOP: return (all_quiet(w) || dp_stage_only_quarantine(w)) && served_out(w);
 	default: return true;
 	}
 }
@@ -465,7 +510,7 @@ uint32_t dp_apply_commands(struct dp_worker *w)
 			break;
 		tn_list_unlink(&q->link);
 		tn_list_push_back(&w->quiescing, &q->link);
-		bool verdict = q->cmd.kind == DP_CMD_NOTE_VERDICT; /* its status is an argument, not an answer */
+		bool verdict = q->cmd.kind == DP_CMD_NOTE_VERDICT || q->cmd.kind == DP_CMD_COPIED; /* status: an argument, no answer */
 		q->refs = 0;
 		q->done = false;
 		tn_status s = begin(w, q);

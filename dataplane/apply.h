@@ -23,7 +23,8 @@ enum dp_mode {
 enum dp_cmd_kind {
 	DP_CMD_QP_ADD = 1,   /* ptr: struct dp_qp, owned by the worker until QP_DEL is acknowledged */
 	DP_CMD_QP_DEL,       /* num: qp id. Cancel its requests, wait until quiesced */
-	DP_CMD_CLIENT_DEL,   /* num: client id. All its queue pairs, remotes, memories: cancel and quiesce, then ack */
+	DP_CMD_CLIENT_DEL,   /* num: client id. All its queue pairs, remotes, memories: cancel and quiesce, then ack. Copies that it
+	                        was asked for are not waited for: they touch nothing but its own memory */
 	DP_CMD_MEM_ADD,      /* ptr: const struct dp_memory, borrowed until MEM_DEL acknowledged */
 	DP_CMD_MEM_DEL,      /* num: handle. Requests using it end CANCELED */
 	DP_CMD_SEG_ADD,      /* ptr: const struct dp_segment, borrowed until SEG_DEL acknowledged */
@@ -37,6 +38,8 @@ enum dp_cmd_kind {
 	DP_CMD_FENCE,        /* num: peer index + session: close every incoming lane of that peer, whatever its key was, whose
 	                        session differs; then ack */
 	DP_CMD_NOTE_VERDICT, /* num: token of DP_EVT_NOTE, status: what the receiver's inbox said */
+	DP_CMD_COPIED,       /* num: tag of DP_EVT_COPY, num2: handle of the staging buffers, status: the application's answer, len: client
+	                        id. One that nobody waits for makes the client broken */
 	DP_CMD_DATAGRAM,     /* peer index in num2 + ptr: malloc'ed bytes, len: send on the protected control lane */
 	DP_CMD_TUNE,         /* ptr: const struct tn_config, borrowed until the next one is acknowledged; num: its
 	                        generation. The worker re-reads the hot values; ack = the one before is unused */
@@ -68,6 +71,9 @@ enum dp_evt_kind {
 	DP_EVT_NOTE,             /* num: token, num2: segment handle, ptr: malloc'ed struct dp_note_in: control delivers, then
 	                            DP_CMD_NOTE_VERDICT */
 	DP_EVT_DATAGRAM,         /* num2: peer index, ptr: malloc'ed bytes, len */
+	DP_EVT_COPY,             /* id: tag, num: handle of the imported memory, num2: offset in it, len: bytes, status: 1 = from the
+	                            staging buffer that the tag names into the memory, 0 = the other way: ask the client. Answered
+	                            by COPIED, unless the client goes */
 	DP_EVT_LANE_STATE        /* num: 1 up / 0 down, num2: peer index, len: transport kind; for status output */
 };
 

@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "common/hook.h"
 #include "common/log.h"
+#include "dataplane/ingress/copy.h"
 #include "dataplane/segment/local.h"
 #include "dataplane/segment/remote.h"
 #include "dataplane/transport/registry.h"
@@ -77,6 +78,7 @@ static void on_event(void *arg, uint32_t worker, const struct dp_evt *evt)
 		[DP_EVT_PEER_REFRESH] = on_peer_refresh,
 		[DP_EVT_NOTE] = on_note,
 		[DP_EVT_DATAGRAM] = on_datagram,
+		[DP_EVT_COPY] = dp_copy_ask,
 		[DP_EVT_LANE_STATE] = on_lane_state,
 	};
 

@@ -7,6 +7,7 @@ add_library(tent_dp_control STATIC
 	crew.c
 	ingress/attach.c
 	ingress/client.c
+	ingress/copy.c
 	ingress/greet.c
 	ingress/note.c
 	ingress/refusal.c

@@ -33,6 +33,7 @@
 	X(FREE, free) X(MAPPING, mapping) X(ADDING, adding) X(LIVE, live) X(DELETING, deleting) X(UNMAPPING, unmapping)
 #define DP_MEM_MOVES(X) \
 	X(FREE, MAPPING, "MEM_REGISTER: sealed and mapped in the slow pool") \
+	X(FREE, ADDING, "MEM_IMPORT: there is nothing to map; workers learn it") \
 	X(MAPPING, ADDING, "mapped; workers learn it") \
 	X(MAPPING, UNMAPPING, "refused, or the application died") \
 	X(ADDING, LIVE, "every worker knows it") \

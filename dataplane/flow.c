@@ -136,6 +136,14 @@ static bool drop_infeasible(struct dp_worker *w, struct dp_owner *o)
 	return true;
 }
 
+static bool begin_staged(struct dp_worker *w, struct dp_owner *o)
+{
+	tn_handle staging = dp_view_memory_slot(&w->view, o->memory)->obj->staging;
+	if (staging != 0)
+		dp_stage_begin(w, o, staging);
+	return staging != 0;
+}
+
 /* Owners enter the queue when the batch is over: until then they may still grow. */
 static void admit(struct dp_worker *w, struct tn_list *fresh)
 {
@@ -143,6 +151,8 @@ static void admit(struct dp_worker *w, struct tn_list *fresh)
 	struct tn_list *node;
 	while ((node = tn_list_pop_front(fresh))) {
 		struct dp_owner *o = tn_list_entry(node, struct dp_owner, link);
+		if (tn_unlikely(w->stage.in_use) && begin_staged(w, o))
+			continue;
 		dp_owner_move(&w->pools.states, o, DP_OWNER_QUEUED);
 		dp_admission_push(&w->admission, o, w->now_ns, false);
 		if (tn_unlikely(judge))
@@ -233,6 +243,7 @@ static uint8_t ending_phase(const struct dp_owner *o)
 	switch (o->state) {
 	case DP_OWNER_QUEUED: return TN_PHASE_ADMISSION;
 	case DP_OWNER_WAITING: return o->wait <= DP_WAIT_RAIL ? TN_PHASE_RETRY : TN_PHASE_METADATA;
+	case DP_OWNER_STAGED: return o->task->next_off == 0 ? TN_PHASE_ADMISSION : TN_PHASE_POLL;
 	default: return TN_PHASE_POLL;
 	}
 }
@@ -260,43 +271,61 @@ static void leave_owner(struct dp_worker *w, struct dp_request *r, enum tn_outco
 	dp_owner_retire(w, o, r, &t);
 }
 
-void dp_flow_end_request(struct dp_worker *w, struct dp_request *r, enum tn_outcome outcome)
+/* Takes it from wherever it stands. True: it was done when we asked. */
+static bool stop_owner(struct dp_worker *w, struct dp_owner *o, enum tn_outcome outcome)
 {
-	if (r->sqe.opcode == SHR_OP_NOTIFY) {
-		dp_notice_end(w, r, outcome);
-		return;
-	}
-	bool timeout = outcome == TN_OUTCOME_TIMEOUT;
-	tn_status status = timeout ? TN_TIMEOUT : TN_CANCELED;
-	uint8_t reason = timeout ? TN_REASON_TIMEOUT : TN_REASON_CANCELED;
-	struct dp_owner *o = r->owner;
-	if (o->request_cnt > 1) {
-		leave_owner(w, r, outcome, status, reason);
-		return;
-	}
-	uint8_t phase = ending_phase(o);
 	struct dp_attempt *a = o->attempt;
 	switch (o->state) {
 	case DP_OWNER_QUEUED:
-		dp_admission_drop(&w->admission, o, w->now_ns,
-				  timeout ? TN_ADMISSION_END_DEADLINE_DROP : TN_ADMISSION_END_CANCEL);
-		break;
+		dp_admission_drop(&w->admission, o, w->now_ns, outcome == TN_OUTCOME_TIMEOUT ? TN_ADMISSION_END_DEADLINE_DROP :
+											       TN_ADMISSION_END_CANCEL);
+		return false;
 	case DP_OWNER_WAITING:
 		o->last_transport = transport_of(o); /* it ends */
 		dp_owner_unwait(w, o);
-		break;
+		return false;
 	default:
 		if (!o->moving) /* else it was told already */
 			dp_attempt_move(&w->pools.states, a, DP_ATTEMPT_CANCELING);
 		o->moving = false;
 		o->end_outcome = (uint8_t)outcome;
 		a->transport->ops->cancel(a->transport, a);
-		if (!o->attempt && o->last_status == TN_OK) { /* it was done when we asked */
-			dp_owner_end(w, o, TN_OUTCOME_COMPLETED, TN_OK, 0, 0);
-			return;
-		}
+		return !o->attempt && o->last_status == TN_OK;
 	}
-	dp_owner_end(w, o, outcome, status, phase, reason);
+}
+
+static tn_status early_status(enum tn_outcome outcome, uint8_t *reason_out)
+{
+	bool timeout = outcome == TN_OUTCOME_TIMEOUT;
+	*reason_out = timeout ? TN_REASON_TIMEOUT : TN_REASON_CANCELED;
+	return timeout ? TN_TIMEOUT : TN_CANCELED;
+}
+
+void dp_flow_stop_owner(struct dp_worker *w, struct dp_owner *o, enum tn_outcome outcome)
+{
+	uint8_t phase = ending_phase(o), reason;
+	tn_status status = early_status(outcome, &reason);
+	if (stop_owner(w, o, outcome))
+		dp_owner_end(w, o, TN_OUTCOME_COMPLETED, TN_OK, 0, 0);
+	else
+		dp_owner_end(w, o, outcome, status, phase, reason);
+}
+
+void dp_flow_end_request(struct dp_worker *w, struct dp_request *r, enum tn_outcome outcome)
+{
+	if (r->sqe.opcode == SHR_OP_NOTIFY) {
+		dp_notice_end(w, r, outcome);
+		return;
+	}
+	uint8_t reason;
+	tn_status status = early_status(outcome, &reason);
+	struct dp_owner *o = r->owner;
+	if (o->request_cnt > 1)
+		leave_owner(w, r, outcome, status, reason);
+	else if (o->state == DP_OWNER_STAGED)
+		dp_stage_end(w, o, outcome, status, ending_phase(o), reason);
+	else
+		dp_flow_stop_owner(w, o, outcome);
 }
 
 /* A cancel may end other requests on its way (a lane closes), so victims are remembered by number, not by pointer. */

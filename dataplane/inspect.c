@@ -25,6 +25,8 @@ static void fill_owner(const struct dp_worker *w, const struct dp_request *r, st
 	out->last_status = o->last_status;
 	out->last_phase = o->last_phase;
 	out->last_reason = o->last_reason;
+	if (o->state == DP_OWNER_STAGED)
+		out->moved_bytes = o->task->done_bytes;
 	if (!a)
 		return;
 	out->attempt_id = a->attempt_id;

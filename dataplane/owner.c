@@ -12,7 +12,7 @@
 
 static struct dp_request *first_request(const struct dp_owner *o)
 {
-	return tn_list_first(&o->requests, struct dp_request, owner_link);
+	return tn_list_first(&dp_owner_whole(o)->requests, struct dp_request, owner_link);
 }
 
 static struct dp_result failure(tn_status status, uint8_t phase, uint8_t reason)
@@ -192,6 +192,8 @@ void dp_attempt_done(struct dp_worker *w, struct dp_attempt *a, const struct dp_
 	if (o->moving && res.status != TN_OK)
 		res.status = TN_PATH_DOWN; /* what follows is what follows a path that is lost */
 	o->moving = false;
+	if (tn_unlikely(o->task != NULL))
+		o->piece->publication = a->remote->publication;
 	o->outdated = dp_view_remote_slot(&w->view, o->remote)->obj != a->remote;
 	dp_apply_remote_unused(w, a->remote);
 	drop_attempt(w, a);
@@ -339,14 +341,22 @@ void dp_owner_move_away(struct dp_worker *w, struct dp_owner *o)
 	a->transport->ops->cancel(a->transport, a);
 }
 
+static void select_anew(struct dp_owner *o)
+{
+	if (o->state == DP_OWNER_QUEUED || o->state == DP_OWNER_WAITING)
+		o->candidate = o->candidate_cnt = 0;
+}
+
 void dp_owner_select_anew(struct dp_worker *w)
 {
+	tn_list_foreach(node, &w->stage.moving)
+		select_anew(tn_list_entry(node, struct dp_stage_piece, link)->owner);
 	tn_list_foreach(qp_node, &w->qps) {
 		const struct dp_qp *qp = tn_list_entry(qp_node, struct dp_qp, link);
 		tn_list_foreach(node, &qp->requests) {
 			struct dp_owner *o = tn_list_entry(node, struct dp_request, qp_link)->owner;
-			if (o && (o->state == DP_OWNER_QUEUED || o->state == DP_OWNER_WAITING))
-				o->candidate = o->candidate_cnt = 0;
+			if (o)
+				select_anew(o);
 		}
 	}
 	tn_list_foreach(node, &w->waiting) {
@@ -431,6 +441,20 @@ void dp_owner_retire(struct dp_worker *w, const struct dp_owner *o, struct dp_re
 	dp_retire(&w->completion, r, t, w->now_ns);
 }
 
+TN_INLINE void end_requests(struct dp_worker *w, struct dp_owner *o, const struct dp_terminal *t)
+{
+	tn_list_foreach(node, &o->requests) {
+		struct dp_request *r = tn_list_entry(node, struct dp_request, owner_link);
+		if (r->state != DP_REQUEST_ZOMBIE)
+			dp_owner_retire(w, o, r, t);
+		else if (!t->busy)
+			dp_release(&w->completion, r);
+	}
+	o->request_cnt = 0;
+}
+
+void dp_owner_end_requests(struct dp_worker *w, struct dp_owner *o, const struct dp_terminal *t) { end_requests(w, o, t); }
+
 void dp_owner_end(struct dp_worker *w, struct dp_owner *o, enum tn_outcome outcome, tn_status status, uint8_t phase,
 		  uint8_t reason)
 {
@@ -440,19 +464,14 @@ void dp_owner_end(struct dp_worker *w, struct dp_owner *o, enum tn_outcome outco
 		.transport = o->last_transport, .attempts = o->attempt_cnt, .failovers = o->failover_cnt, .busy = busy,
 		.child_kept = o->child_kept, .dispatch_ns = o->dispatch_ns, .attempt_ns = o->attempt_ns,
 	};
-	tn_list_foreach(node, &o->requests) {
-		struct dp_request *r = tn_list_entry(node, struct dp_request, owner_link);
-		if (r->state != DP_REQUEST_ZOMBIE)
-			dp_owner_retire(w, o, r, &t);
-		else if (!busy)
-			dp_release(&w->completion, r);
-	}
-	o->request_cnt = 0;
+	end_requests(w, o, &t);
 	if (busy) {
 		dp_owner_move(&w->pools.states, o, DP_OWNER_DONE);
 		return;
 	}
 	if (o->state == DP_OWNER_DISPATCHED || o->state == DP_OWNER_DONE)
 		dp_admission_release(&w->admission, o);
+	if (tn_unlikely(o->task != NULL))
+		dp_stage_moved(w, o->piece, &t);
 	dp_owner_free(&w->pools, o);
 }

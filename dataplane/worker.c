@@ -152,6 +152,7 @@ uint32_t dp_worker_step(struct dp_worker *w, uint64_t now_ns)
 	work += drain_hot(w);
 	work += dp_flow_timers(w);
 	work += dp_notice_send_ready(w);
+	work += tn_unlikely(w->stage.in_use) ? dp_stage_step(w) : 0;
 	work += dp_flow_dispatch(w);
 	work += progress_transports(w);
 	work += dp_cq_flush(&w->completion, w->now_ns);
@@ -169,6 +170,8 @@ uint64_t dp_worker_next_ns(const struct dp_worker *w)
 	uint64_t next = TN_MIN(dp_heap_next_ns(&w->deadlines), dp_heap_next_ns(&w->retries));
 	next = TN_MIN(next, dp_cq_ring_ns(&w->completion));
 	next = TN_MIN(next, dp_admission_next_ns(&w->admission));
+	if (tn_unlikely(w->stage.in_use))
+		next = TN_MIN(next, dp_stage_next_ns(w));
 	for (uint32_t i = 0; i < w->transport_cnt; i++) {
 		const struct dp_transport *t = w->transports[i];
 		next = TN_MIN(next, t->ops->busy(t) ? w->now_ns : t->ops->next_timer_ns(t));
@@ -356,6 +359,7 @@ void dp_worker_tune(struct dp_worker *w, const struct tn_config *cfg)
 		.backoff_base_ns = tn_config_ns(cfg, TN_CFG_RETRY_BASE_DELAY_MS),
 		.backoff_max_ns = tn_config_ns(cfg, TN_CFG_RETRY_MAX_DELAY_MS),
 	};
+	w->stage.cleanup_ns = tn_config_ns(cfg, TN_CFG_STAGING_CLEANUP_MS);
 	struct dp_admission_cfg admission = admission_cfg(w, cfg);
 	dp_admission_tune(&w->admission, &admission);
 	dp_stats_tune(&w->stats, cfg);
@@ -383,7 +387,7 @@ static tn_status make_parts(struct dp_worker *w, uint64_t seed)
 	    (s = dp_rails_init(&w->selector.rails, w->view.peer_cap, &w->rand)) != TN_OK ||
 	    (s = dp_pools_init(&w->pools, w->index, requests, NOTE_BUFFERS)) != TN_OK ||
 	    (s = dp_heap_init(&w->deadlines, requests, offsetof(struct dp_request, timer_slot))) != TN_OK ||
-	    (s = dp_heap_init(&w->retries, requests, offsetof(struct dp_owner, retry_slot))) != TN_OK ||
+	    (s = dp_heap_init(&w->retries, requests + DP_STAGE_MOVING_MAX, offsetof(struct dp_owner, retry_slot))) != TN_OK ||
 	    (s = make_admission(w)) != TN_OK ||
 	    (s = dp_poller_init(&w->poller)) != TN_OK ||
 	    (s = make_mail(w)) != TN_OK)
@@ -410,6 +414,7 @@ tn_status dp_worker_new(const struct dp_worker_env *env, uint32_t index, struct 
 	tn_list_init(&w->qps);
 	dp_hot_init(&w->hot);
 	tn_list_init(&w->waiting);
+	dp_stage_init(&w->stage);
 	tn_list_init(&w->orphans);
 	tn_list_init(&w->quiescing);
 	tn_list_init(&w->quiesce_free);

@@ -14,6 +14,7 @@
 #include "dataplane/ingress/sq_drain.h"
 #include "dataplane/poller.h"
 #include "dataplane/selection/selector.h"
+#include "dataplane/staging/pool.h"
 #include "dataplane/stats/load.h"
 #include "dataplane/transport/transport.h"
 #include "dataplane/worker.h"
@@ -37,6 +38,22 @@ struct dp_tuning { /* hot values */
 	uint64_t backoff_base_ns, backoff_max_ns;
 };
 
+/* Staged owners and their pieces; see stage.c. */
+struct dp_stage {
+	bool in_use;               /* memory was imported: there is something to look at */
+	bool changed;              /* the gauges are to be set */
+	struct tn_list areas;      /* in which something may start */
+	struct tn_list unasked;    /* pieces for which the application is to be asked for a copy */
+	struct tn_list ready;      /* pieces that wait to be owners */
+	struct tn_list moving;     /* pieces that are owners */
+	struct tn_list ending;     /* tasks that are over: their end is due, or their release */
+	struct tn_list leaving;    /* tasks that ended with pieces not over, longest first */
+	struct tn_list quarantine; /* the same after staging/cleanup_ms */
+	uint32_t moving_cnt, task_cnt /* STAGED */, leaving_cnt, quarantine_cnt;
+	uint64_t bytes;            /* of all pieces */
+	uint64_t cleanup_ns, progress_ns;
+};
+
 struct dp_worker {
 	const struct dp_worker_env *env;
 	const struct tn_config *config;
@@ -58,6 +75,7 @@ struct dp_worker {
 	struct dp_heap deadlines;  /* requests */
 	struct dp_heap retries;    /* owners that wait */
 	struct tn_list waiting;    /* the same owners, for wake-up by REMOTE_SET and PEER_SET */
+	struct dp_stage stage;
 	struct dp_admission admission;
 	struct dp_selector selector;
 	struct dp_transport *transports[TN_TRANSPORT_CNT];
@@ -117,6 +135,8 @@ uint32_t dp_flow_timers(struct dp_worker *w);
 uint32_t dp_flow_dispatch(struct dp_worker *w);
 /* End one request early (CANCELED or TIMEOUT): dequeue, or cancel its attempt, or leave its merged owner. */
 void dp_flow_end_request(struct dp_worker *w, struct dp_request *r, enum tn_outcome outcome);
+/* End an owner without requests (of a piece) early. */
+void dp_flow_stop_owner(struct dp_worker *w, struct dp_owner *o, enum tn_outcome outcome);
 /* Cancel what is outstanding of a queue pair: all of it (handle 0), or what uses a memory or remote. */
 void dp_flow_cancel_qp(struct dp_worker *w, struct dp_qp *qp, tn_handle memory, tn_handle remote);
 /* Ask the requests that are pending too long to be reported. */
@@ -133,6 +153,8 @@ void dp_owner_failed(struct dp_worker *w, struct dp_owner *o, const struct dp_re
 /* Its last step; the state tells what must be given back. The caller has unlinked it from queue or wait. */
 void dp_owner_end(struct dp_worker *w, struct dp_owner *o, enum tn_outcome outcome, tn_status status, uint8_t phase,
 		  uint8_t reason);
+/* Its requests as the last step treats them: retired, and released if nothing is busy. */
+void dp_owner_end_requests(struct dp_worker *w, struct dp_owner *o, const struct dp_terminal *t);
 /* Terminal edge of one of its READs or WRITEs. */
 void dp_owner_retire(struct dp_worker *w, const struct dp_owner *o, struct dp_request *r, const struct dp_terminal *t);
 /* WAITING is over: admitted again. */
@@ -150,6 +172,27 @@ void dp_owner_rail_changed(struct dp_worker *w, uint32_t peer_index);
 void dp_owner_move_away(struct dp_worker *w, struct dp_owner *o);
 /* The rules of selection changed: what is queued or waits chooses its candidates anew, who waits for a rail at once. */
 void dp_owner_select_anew(struct dp_worker *w);
+
+/* ---- stage.c: owners whose memory only the application can reach ---- */
+void dp_stage_init(struct dp_stage *s);
+/* Instead of the admission queue, which its pieces enter one by one. */
+void dp_stage_begin(struct dp_worker *w, struct dp_owner *o, tn_handle staging);
+/* Once per turn, where staging is in use: what may start starts, what is over ends. */
+uint32_t dp_stage_step(struct dp_worker *w);
+uint64_t dp_stage_next_ns(const struct dp_worker *w);
+/* End a STAGED owner early; one that is over ends as it is. */
+void dp_stage_end(struct dp_worker *w, struct dp_owner *o, enum tn_outcome outcome, tn_status status, uint8_t phase,
+		  uint8_t reason);
+/* The owner of a piece ended so; nothing touches its buffer any more, and the owner is freed next. */
+void dp_stage_moved(struct dp_worker *w, struct dp_stage_piece *p, const struct dp_terminal *t);
+/* The application's answer to a copy. False: it was not asked for this one. */
+bool dp_stage_copied(struct dp_worker *w, tn_handle staging, uint64_t tag, tn_status status);
+/* It is gone: its answers will not come. Its queue pairs are closing. */
+void dp_stage_forget(struct dp_worker *w, uint32_t client_id);
+/* These staging buffers (or other memory) go; nothing of them is in use. */
+void dp_stage_forget_area(struct dp_worker *w, tn_handle memory);
+/* STOP: all that is left waits for applications in vain. */
+bool dp_stage_only_quarantine(const struct dp_worker *w);
 
 /* ---- notice.c ---- */
 void dp_notice_submit(struct dp_worker *w, struct dp_request *r);

@@ -12,9 +12,10 @@
 #include "common/ids.h"
 
 #define SHR_ABI_MAJOR 1
-#define SHR_ABI_MINOR 2
+#define SHR_ABI_MINOR 3
 #define SHR_MINOR_SEGMENT_LOST 1 /* the message of that name */
 #define SHR_MINOR_POLICY_FIND 2  /* the message of that name: policies have numbers instead of places in a list */
+#define SHR_MINOR_IMPORT 3       /* memory that cannot be shared: SHR_RIGHT_STAGING, MEM_IMPORT, COPY, COPIED, stage_* of HELLO */
 
 /* ---------------------------------------------------------------- queue pair region (memfd, sealed by the data plane)
  *
@@ -245,10 +246,13 @@ enum shr_msg_type {
 	SHR_MSG_NOTE_ACK = 10,  /* -> note_ack, no reply: the application consumed `count` notifications */
 	SHR_MSG_BYE = 11,       /* -> (none)           <- (none), then both close */
 	SHR_MSG_POLICY_FIND = 12, /* -> policy_find    <- id: of this incarnation, for shr_sqe_shm.policy; NOT_FOUND */
+	SHR_MSG_MEM_IMPORT = 13, /* -> mem_import      <- id; given back with MEM_UNREGISTER */
+	SHR_MSG_COPIED = 14,    /* -> copied, no reply: the answer to a COPY */
 	SHR_MSG_NOTE = SHR_MSG_EVENT | 1,     /* <- note + payload */
 	SHR_MSG_SHUTDOWN = SHR_MSG_EVENT | 2, /* <- (none): the data plane drains; expect hang-up */
 	SHR_MSG_SEGMENT_LOST = SHR_MSG_EVENT | 3, /* <- segment_lost: withdrawn, but not by its publisher, who still gives the
 	                                             id back with WITHDRAW, which waits for what still runs */
+	SHR_MSG_COPY = SHR_MSG_EVENT | 4,     /* <- copy: to be answered with COPIED when it is over, also when it failed */
 };
 
 struct shr_msg_hdr {
@@ -271,7 +275,8 @@ struct shr_msg_hello_reply {
 	uint32_t max_qps, max_memories, max_segments, max_opens;
 	uint32_t note_inbox;           /* notifications in flight to the application before NOTE_ACK */
 	uint32_t policy_cnt;           /* 0. Before SHR_MINOR_POLICY_FIND: how many places shr_sqe_shm.policy could name */
-	uint8_t reserved[20];
+	uint32_t stage_chunk_bytes, stage_chunks; /* size and number of the staging buffers that one application needs */
+	uint8_t reserved[12];
 };
 struct shr_msg_id { uint64_t id; };
 struct shr_msg_qp_create { uint32_t sq_entries, note_slots; uint8_t reserved[24]; };
@@ -282,8 +287,27 @@ struct shr_msg_qp_create_reply { uint64_t id; uint32_t worker; uint32_t region_b
 #define SHR_RIGHT_REMOTE_WRITE 0x4u
 #define SHR_RIGHT_LOCAL_READ   0x8u /* source of WRITE */
 #define SHR_RIGHT_ALL          0xfu
-#define SHR_RIGHT_WRITING      (SHR_RIGHT_LOCAL | SHR_RIGHT_REMOTE_WRITE) /* without these nobody writes into it */
+#define SHR_RIGHT_STAGING      0x10u /* alone: staging buffers, for MEM_IMPORT; no request may name it */
+#define SHR_RIGHT_WRITING      (SHR_RIGHT_LOCAL | SHR_RIGHT_REMOTE_WRITE | SHR_RIGHT_STAGING) /* without these nobody writes into it */
 struct shr_msg_mem_register { uint64_t offset, length; uint32_t rights; uint32_t reserved; };
+
+/* Memory that only the application can reach: its bytes pass through its staging buffers, which it fills and empties when
+ * it is asked to. Where it lies is nobody's business but its own. */
+struct shr_msg_mem_import {
+	uint64_t staging;          /* id of its memory with SHR_RIGHT_STAGING; one for each application */
+	uint64_t length;
+	uint32_t rights;           /* SHR_RIGHT_LOCAL, SHR_RIGHT_LOCAL_READ */
+	uint32_t reserved;
+};
+struct shr_msg_copy {
+	uint64_t memory, offset;   /* id of the imported memory, and where in it */
+	uint64_t staging_offset;   /* where in the staging buffers */
+	uint64_t length;
+	uint64_t tag;              /* comes back with COPIED */
+	uint32_t to_memory;        /* 1: from the staging buffer into the memory; 0: the other way */
+	uint32_t reserved;
+};
+struct shr_msg_copied { uint64_t tag; int32_t status /* OK, or FAULT: the memory is not there, or not for that */; uint32_t reserved; };
 
 struct shr_msg_buffer { uint64_t memory, offset, length; uint32_t rights; uint32_t reserved; };
 enum shr_access { SHR_ACCESS_SAME_UID = 1, SHR_ACCESS_LOCAL_ALL = 2, SHR_ACCESS_PEERS = 4 /* listed, or all when none listed */ };

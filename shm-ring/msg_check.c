@@ -72,7 +72,33 @@ static bool check_mem_register(const uint8_t *body, size_t len)
 	struct shr_msg_mem_register b;
 	(void)len;
 	memcpy(&b, body, sizeof b);
-	return b.length != 0 && b.offset + b.length >= b.length && (b.rights & ~SHR_RIGHT_ALL) == 0 && b.reserved == 0;
+	bool rights = b.rights == SHR_RIGHT_STAGING || (b.rights & ~SHR_RIGHT_ALL) == 0;
+	return b.length != 0 && b.offset + b.length >= b.length && rights && b.reserved == 0;
+}
+
+static bool check_mem_import(const uint8_t *body, size_t len)
+{
+	struct shr_msg_mem_import b;
+	(void)len;
+	memcpy(&b, body, sizeof b);
+	return b.length != 0 && b.rights != 0 && (b.rights & ~(SHR_RIGHT_LOCAL | SHR_RIGHT_LOCAL_READ)) == 0 && b.reserved == 0;
+}
+
+static bool check_copy(const uint8_t *body, size_t len)
+{
+	struct shr_msg_copy b;
+	(void)len;
+	memcpy(&b, body, sizeof b);
+	return b.length != 0 && b.offset + b.length >= b.length && b.staging_offset + b.length >= b.length && b.to_memory <= 1 &&
+	       b.reserved == 0;
+}
+
+static bool check_copied(const uint8_t *body, size_t len)
+{
+	struct shr_msg_copied b;
+	(void)len;
+	memcpy(&b, body, sizeof b);
+	return (b.status == TN_OK || b.status == TN_FAULT) && b.reserved == 0;
 }
 
 static bool check_publish(const uint8_t *body, size_t len)
@@ -164,6 +190,8 @@ static const struct shape shapes[] = {
 	{ SHR_MSG_NOTE_ACK, SHR_FROM_APPLICATION, sizeof(struct shr_msg_note_ack), false, 0, check_note_ack },
 	{ SHR_MSG_BYE, SHR_FROM_APPLICATION, 0, false, 0, NULL },
 	{ SHR_MSG_POLICY_FIND, SHR_FROM_APPLICATION, sizeof(struct shr_msg_policy_find), false, 0, check_policy_find },
+	{ SHR_MSG_MEM_IMPORT, SHR_FROM_APPLICATION, sizeof(struct shr_msg_mem_import), false, 0, check_mem_import },
+	{ SHR_MSG_COPIED, SHR_FROM_APPLICATION, sizeof(struct shr_msg_copied), false, 0, check_copied },
 	{ REPLY(SHR_MSG_HELLO), SHR_FROM_DATAPLANE, sizeof(struct shr_msg_hello_reply), false, 0, NULL },
 	{ REPLY(SHR_MSG_QP_CREATE), SHR_FROM_DATAPLANE, sizeof(struct shr_msg_qp_create_reply), false, 2, NULL },
 	{ REPLY(SHR_MSG_QP_DESTROY), SHR_FROM_DATAPLANE, 0, false, 0, NULL },
@@ -175,9 +203,11 @@ static const struct shape shapes[] = {
 	{ REPLY(SHR_MSG_CLOSE), SHR_FROM_DATAPLANE, 0, false, 0, NULL },
 	{ REPLY(SHR_MSG_BYE), SHR_FROM_DATAPLANE, 0, false, 0, NULL },
 	{ REPLY(SHR_MSG_POLICY_FIND), SHR_FROM_DATAPLANE, sizeof(struct shr_msg_id), false, 0, NULL },
+	{ REPLY(SHR_MSG_MEM_IMPORT), SHR_FROM_DATAPLANE, sizeof(struct shr_msg_id), false, 0, NULL },
 	{ SHR_MSG_NOTE, SHR_FROM_DATAPLANE, sizeof(struct shr_msg_note), true, 0, check_note },
 	{ SHR_MSG_SHUTDOWN, SHR_FROM_DATAPLANE, 0, false, 0, NULL },
 	{ SHR_MSG_SEGMENT_LOST, SHR_FROM_DATAPLANE, sizeof(struct shr_msg_segment_lost), false, 0, check_segment_lost },
+	{ SHR_MSG_COPY, SHR_FROM_DATAPLANE, sizeof(struct shr_msg_copy), false, 0, check_copy },
 };
 
 static const struct shape *find_shape(uint16_t type, enum shr_msg_from from)

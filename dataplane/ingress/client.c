@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "dataplane/control.h"
 #include "dataplane/ingress/attach_qp.h"
+#include "dataplane/ingress/copy.h"
 #include "dataplane/segment/local.h"
 #include "dataplane/segment/map.h"
 #include "dataplane/segment/remote.h"
@@ -371,6 +372,10 @@ static void on_hello(struct dp_app *c, struct shr_msg *m)
 		.max_opens = (uint32_t)tn_config_u64(cfg, TN_CFG_LIMITS_MAX_OPENS_PER_CLIENT),
 		.note_inbox = (uint32_t)tn_config_u64(cfg, TN_CFG_LIMITS_NOTE_INBOX),
 	};
+	if (c->abi_minor >= SHR_MINOR_IMPORT) {
+		r->stage_chunk_bytes = (uint32_t)tn_config_u64(cfg, TN_CFG_STAGING_CHUNK_BYTES) / SHR_PAGE * SHR_PAGE;
+		r->stage_chunks = (uint32_t)tn_config_u64(cfg, TN_CFG_STAGING_CHUNKS) * ctl->crew.cnt;
+	}
 	dp_app_send(c, dp_app_tx(c));
 }
 
@@ -424,6 +429,8 @@ static const struct client_door {
 	{ SHR_MSG_NOTE_ACK, false, on_note_ack },
 	{ SHR_MSG_BYE, false, on_bye },
 	{ SHR_MSG_POLICY_FIND, false, on_policy_find },
+	{ SHR_MSG_MEM_IMPORT, true, dp_map_on_import },
+	{ SHR_MSG_COPIED, false, dp_copy_on_copied },
 };
 
 static void client_dispatch(struct dp_app *c, struct shr_msg *m)

@@ -9,6 +9,7 @@
 #include "shm-ring/handshake.h"
 
 struct dp_control;
+struct dp_local_memory;
 
 struct dp_app {
 	struct dp_control *ctl;
@@ -25,6 +26,7 @@ struct dp_app {
 
 	struct tn_list qps, memories, segments, remotes; /* what it owns; each room has its own type */
 	uint32_t qp_cnt, memory_cnt, segment_cnt, remote_cnt;
+	struct dp_local_memory *staging; /* its staging buffers; NULL: none */
 	uint32_t note_unacked;          /* notices sent and not yet acknowledged */
 
 	struct tn_list sendq;           /* answers that the socket would not take yet */

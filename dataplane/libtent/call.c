@@ -32,7 +32,8 @@ static uint16_t undo_type(uint16_t type)
 {
 	switch (type) {
 	case SHR_MSG_QP_CREATE: return SHR_MSG_QP_DESTROY;
-	case SHR_MSG_MEM_REGISTER: return SHR_MSG_MEM_UNREGISTER;
+	case SHR_MSG_MEM_REGISTER:
+	case SHR_MSG_MEM_IMPORT: return SHR_MSG_MEM_UNREGISTER;
 	case SHR_MSG_PUBLISH: return SHR_MSG_WITHDRAW;
 	case SHR_MSG_OPEN: return SHR_MSG_CLOSE;
 	default: return 0;

@@ -191,14 +191,13 @@ undo_lock:
 	return TN_NO_MEMORY;
 }
 
-/* The keeper takes no signal: handlers of the application run on the application's threads. */
-static tn_status start_keeper(tent_context *ctx)
+tn_status lt_thread_start(pthread_t *thread_out, void *(*main)(void *), tent_context *ctx)
 {
 	sigset_t all, before;
 
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	int failed = pthread_create(&ctx->keeper, NULL, lt_keeper_main, ctx);
+	int failed = pthread_create(thread_out, NULL, main, ctx);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return failed ? TN_LIMIT : TN_OK;
 }
@@ -263,7 +262,7 @@ tent_status tent_open(const tent_options *opt, tent_context **ctx_out)
 		s = lt_fail(TN_NO_MEMORY, "tent_open: no memory for the context's lock");
 		goto undo_context;
 	}
-	if (start_keeper(ctx) != TN_OK) {
+	if (lt_thread_start(&ctx->keeper, lt_keeper_main, ctx) != TN_OK) {
 		s = lt_fail(TN_LIMIT, "tent_open: no thread for the keeper (RLIMIT_NPROC?)");
 		goto undo_sync;
 	}
@@ -324,7 +323,14 @@ tent_status tent_close(tent_context *ctx)
 	(void)pthread_mutex_unlock(&ctx->lock);
 	lt_context_wake_keeper(ctx);
 	(void)pthread_join(ctx->keeper, NULL);
+	if (!lt_copier_end(ctx, tn_deadline_after(tn_now_ns(), ctx->timeout_ns)))
+		return lt_fail(TN_TIMEOUT, "tent_close: a copy in imported memory does not end");
+	lt_context_destroy(ctx);
+	return s;
+}
 
+void lt_context_destroy(tent_context *ctx)
+{
 	lt_call_lose_all(ctx);
 	while (!tn_list_empty(&ctx->qps))
 		lt_queue_free(tn_list_first(&ctx->qps, tent_qp, link));
@@ -335,7 +341,6 @@ tent_status tent_close(tent_context *ctx)
 	(void)pthread_cond_destroy(&ctx->cond);
 	(void)pthread_mutex_destroy(&ctx->lock);
 	free_context(ctx);
-	return s;
 }
 
 tent_status tent_query(tent_context *ctx, tent_info *info_inout)

@@ -10,6 +10,7 @@
 
 #include "common/clock.h"
 #include "dataplane/libtent/attach_io.h"
+#include "dataplane/libtent/copier.h"
 #include "dataplane/libtent/error.h"
 #include "dataplane/libtent/fork.h"
 #include "dataplane/libtent/object.h"
@@ -55,6 +56,11 @@ struct tent_context {
 
 	struct lt_policies policies;
 
+	/* imported memory */
+	tent_memory *staging;     /* its staging buffers, made with the first import, kept until tent_close(); in `objects` */
+	bool staging_making;      /* a thread makes them */
+	struct lt_copier copier;
+
 	/* notices */
 	struct tn_list notes;
 	uint32_t note_sent_cnt;   /* in the list and sent by somebody */
@@ -68,6 +74,10 @@ tent_status lt_context_check(const tent_context *ctx, const char *call);
 tent_status lt_context_fail_dead(const tent_context *ctx, const char *call);
 /* Waits on cond until deadline_ns; false when it passed. Lock held. */
 bool lt_context_wait(tent_context *ctx, uint64_t deadline_ns);
+/* A thread that takes no signal: handlers of the application run on the application's threads. LIMIT. */
+tn_status lt_thread_start(pthread_t *thread_out, void *(*main)(void *), tent_context *ctx);
+/* The last step of tent_close(): frees the context; its threads have ended, or the last of them calls. */
+void lt_context_destroy(tent_context *ctx);
 void lt_context_wake_keeper(tent_context *ctx);
 /* Checks the move against states.h (a forbidden one is our bug) and makes it. Lock held, or nobody else is there. */
 void lt_context_move(tent_context *ctx, enum lt_context_state next);

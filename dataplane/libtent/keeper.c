@@ -21,6 +21,8 @@ bool lt_keeper_dispatch(tent_context *ctx, struct shr_msg *m)
 	case SHR_MSG_SEGMENT_LOST:
 		lt_published_lost(ctx, m);
 		return true;
+	case SHR_MSG_COPY:
+		return lt_copier_asked(ctx, m);
 	case SHR_MSG_SHUTDOWN: /* the hang-up that follows is what counts */
 		ctx->draining = true;
 		return true;

@@ -88,7 +88,7 @@ static tent_status fill_pages(const char *call, int fd, uint64_t offset, uint64_
 	return lt_fail_errno(errno, "%s: allocating pages of the memfd", call);
 }
 
-static tent_status make_object(tent_memory *mem, uint64_t bytes, uint32_t flags)
+static tent_status make_object(tent_memory *mem, uint64_t bytes, uint32_t flags, const char *call)
 {
 	bool huge = (flags & TENT_MEMORY_HUGETLB) != 0;
 	char name[48];
@@ -98,27 +98,27 @@ static tent_status make_object(tent_memory *mem, uint64_t bytes, uint32_t flags)
 	(void)snprintf(name, sizeof name, "tent:%s", mem->obj.ctx->app);
 	mem->fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | (huge ? MFD_HUGETLB : 0u));
 	if (mem->fd < 0)
-		return huge ? lt_fail(TN_NO_MEMORY, "tent_memory_alloc: huge pages: %s", strerrordesc_np(errno)) :
-			      lt_fail_errno(errno, "tent_memory_alloc: memfd_create");
+		return huge ? lt_fail(TN_NO_MEMORY, "%s: huge pages: %s", call, strerrordesc_np(errno)) :
+			      lt_fail_errno(errno, "%s: memfd_create", call);
 	if (fstat(mem->fd, &st) != 0)
-		return lt_fail_errno(errno, "tent_memory_alloc: fstat");
+		return lt_fail_errno(errno, "%s: fstat", call);
 	if (!tn_align_up_checked(bytes, page_bytes(mem->fd), &rounded) || rounded > INT64_MAX)
-		return lt_fail(TN_TOO_BIG, "tent_memory_alloc: bytes is %llu", (unsigned long long)bytes);
-	tent_status s = huge ? TENT_OK : check_available("tent_memory_alloc", rounded);
+		return lt_fail(TN_TOO_BIG, "%s: bytes is %llu", call, (unsigned long long)bytes);
+	tent_status s = huge ? TENT_OK : check_available(call, rounded);
 	if (s != TENT_OK)
 		return s;
 	if (ftruncate(mem->fd, (off_t)rounded) != 0)
-		return lt_fail_errno(errno, "tent_memory_alloc: sizing the memfd to %llu bytes",
+		return lt_fail_errno(errno, "%s: sizing the memfd to %llu bytes", call,
 				     (unsigned long long)rounded);
 	mem->dev = st.st_dev;
 	mem->ino = st.st_ino;
 	mem->bytes = rounded;
-	s = fill_pages("tent_memory_alloc", mem->fd, 0, rounded, huge);
+	s = fill_pages(call, mem->fd, 0, rounded, huge);
 	if (s != TENT_OK)
 		return s;
 	void *addr = mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_SHARED, mem->fd, 0);
 	if (addr == MAP_FAILED)
-		return lt_fail(TN_NO_MEMORY, "tent_memory_alloc: mapping %llu bytes: %s", (unsigned long long)rounded,
+		return lt_fail(TN_NO_MEMORY, "%s: mapping %llu bytes: %s", call, (unsigned long long)rounded,
 			       strerrordesc_np(errno));
 	mem->addr = addr;
 	/* Page tables now instead of in the first transfer. The pages exist, so not being able to is no error. */
@@ -220,7 +220,7 @@ static tent_status adopt_object(tent_memory *mem, int fd)
 
 static void release_object(tent_memory *mem)
 {
-	if (mem->addr != NULL)
+	if (mem->addr != NULL && !mem->imported)
 		(void)munmap(mem->addr, mem->bytes);
 	if (mem->fd >= 0)
 		(void)close(mem->fd);
@@ -239,9 +239,20 @@ static uint32_t build_register(const void *arg, uint8_t body[static SHR_MSG_MAX]
 	return sizeof m;
 }
 
+static uint32_t build_import(const void *arg, uint8_t body[static SHR_MSG_MAX])
+{
+	const tent_memory *mem = arg;
+	struct shr_msg_mem_import m = { .staging = tn_load_relaxed64(&mem->obj.ctx->staging->obj.id), .length = mem->bytes,
+					.rights = mem->rights };
+
+	memcpy(body, &m, sizeof m);
+	return sizeof m;
+}
+
 void lt_memory_register_call(const tent_memory *mem, uint64_t deadline_ns, struct lt_call *call_out)
 {
-	*call_out = (struct lt_call){ .type = SHR_MSG_MEM_REGISTER, .build = build_register, .arg = mem, .fd = mem->fd,
+	*call_out = (struct lt_call){ .type = mem->imported ? SHR_MSG_MEM_IMPORT : SHR_MSG_MEM_REGISTER,
+				      .build = mem->imported ? build_import : build_register, .arg = mem, .fd = mem->fd,
 				      .again = true, .deadline_ns = deadline_ns };
 }
 
@@ -266,8 +277,8 @@ static tent_status register_object(tent_memory *mem, const char *call)
 	uint64_t id;
 
 	if (overlaps(ctx, mem))
-		return lt_fail(TN_EXISTS, "%s: [%llu, %llu) overlaps a range of this memfd that is registered already",
-			       call, (unsigned long long)mem->offset, (unsigned long long)(mem->offset + mem->bytes));
+		return lt_fail(TN_EXISTS, "%s: [%llu, %llu) overlaps a range of this %s already", call, (unsigned long long)mem->offset, (unsigned long long)(mem->offset + mem->bytes),
+			       mem->imported ? "process's memory that is imported" : "memfd that is registered");
 	lt_memory_register_call(mem, tn_deadline_after(tn_now_ns(), ctx->timeout_ns), &c);
 	tn_status s = lt_call(ctx, &c, &reply);
 	if (s == TN_OK)
@@ -333,7 +344,7 @@ tent_status tent_memory_alloc(tent_context *ctx, size_t bytes, uint32_t rights, 
 	tent_memory *mem = take_memory(ctx, rights);
 	if (mem == NULL)
 		return lt_fail(TN_NO_MEMORY, "tent_memory_alloc: no memory for the handle");
-	return finish_memory(mem, make_object(mem, bytes, flags), "tent_memory_alloc", mem_out);
+	return finish_memory(mem, make_object(mem, bytes, flags, "tent_memory_alloc"), "tent_memory_alloc", mem_out);
 }
 
 tent_status tent_memory_register(tent_context *ctx, int memfd, uint64_t offset, size_t bytes, uint32_t rights,
@@ -354,6 +365,77 @@ tent_status tent_memory_register(tent_context *ctx, int memfd, uint64_t offset, 
 	mem->offset = offset;
 	mem->bytes = bytes;
 	return finish_memory(mem, adopt_object(mem, memfd), "tent_memory_register", mem_out);
+}
+
+/* ---- memory that cannot be shared ---- */
+
+/* The staging buffers of the context, made by whoever imports first. */
+static tent_status have_staging(tent_context *ctx, const char *call)
+{
+	uint64_t deadline_ns = tn_deadline_after(tn_now_ns(), ctx->timeout_ns);
+	tent_status s = TENT_OK;
+
+	(void)pthread_mutex_lock(&ctx->lock);
+	while (ctx->staging_making && lt_context_wait(ctx, deadline_ns))
+		;
+	bool mine = ctx->staging == NULL && !ctx->staging_making;
+	if (ctx->staging_making)
+		s = lt_fail(TN_TIMEOUT, "%s: another thread is making the staging buffers", call);
+	else if (ctx->hello.abi_minor < SHR_MINOR_IMPORT)
+		s = lt_fail(TN_UNSUPPORTED, "%s: the data plane of this host is older than this call", call);
+	else
+		s = lt_copier_start(ctx, call);
+	mine = mine && s == TENT_OK;
+	ctx->staging_making |= mine;
+	uint64_t bytes = (uint64_t)ctx->hello.stage_chunk_bytes * ctx->hello.stage_chunks;
+	(void)pthread_mutex_unlock(&ctx->lock);
+	if (!mine)
+		return s;
+	tent_memory *staging = NULL, *mem = take_memory(ctx, SHR_RIGHT_STAGING);
+	s = mem == NULL ? lt_fail(TN_NO_MEMORY, "%s: no memory for the staging buffers", call) :
+			  finish_memory(mem, make_object(mem, bytes, 0, call), call, &staging);
+	(void)pthread_mutex_lock(&ctx->lock);
+	ctx->staging = staging;
+	ctx->staging_making = false;
+	(void)pthread_cond_broadcast(&ctx->cond);
+	(void)pthread_mutex_unlock(&ctx->lock);
+	return s;
+}
+
+static tent_status check_import(const void *addr, size_t bytes, uint32_t rights, tent_memory *const *mem_out)
+{
+	const char *wrong = mem_out == NULL ? "mem_out is NULL" : addr == NULL ? "addr is NULL" : bytes == 0 ? "bytes is 0" :
+			    (uintptr_t)addr > UINTPTR_MAX - bytes ? "addr + bytes is beyond the address space" : NULL;
+
+	if (wrong != NULL)
+		return lt_fail(TN_INVALID, "tent_memory_import: %s", wrong);
+	if ((rights & (SHR_RIGHT_REMOTE_READ | SHR_RIGHT_REMOTE_WRITE)) != 0)
+		return lt_fail(TN_UNSUPPORTED, "tent_memory_import: imported memory cannot be published: only TENT_RIGHT_LOCAL and "
+			       "TENT_RIGHT_LOCAL_READ fit; use tent_memory_alloc() for what others reach");
+	return TENT_OK;
+}
+
+tent_status tent_memory_import(tent_context *ctx, void *addr, size_t bytes, uint32_t rights, tent_memory **mem_out)
+{
+	tent_status s = lt_context_check(ctx, "tent_memory_import");
+
+	if (s == TENT_OK)
+		s = check_rights("tent_memory_import", rights);
+	if (s == TENT_OK)
+		s = check_import(addr, bytes, rights, mem_out);
+	if (s == TENT_OK)
+		s = have_staging(ctx, "tent_memory_import");
+	if (s != TENT_OK)
+		return s;
+	tent_memory *mem = take_memory(ctx, rights);
+	if (mem == NULL)
+		return lt_fail(TN_NO_MEMORY, "tent_memory_import: no memory for the handle");
+	mem->imported = true;
+	mem->dev = (dev_t)-1;
+	mem->offset = (uintptr_t)addr;
+	mem->bytes = bytes;
+	mem->addr = addr;
+	return finish_memory(mem, TENT_OK, "tent_memory_import", mem_out);
 }
 
 void *tent_memory_addr(const tent_memory *mem)

@@ -16,6 +16,7 @@
 /* After the hang-up the process may still be on its way out, with hardware under its command; its pidfd tells the end.
  * A data plane that lives on (it dropped only us) is waited for no longer than this. */
 #define PROOF_NS TN_NS_PER_S
+#define COPY_LOOK_NS (1 * TN_NS_PER_MS)
 #define BACKOFF_MIN_NS (10 * TN_NS_PER_MS)
 #define BACKOFF_MAX_NS (200 * TN_NS_PER_MS)
 #define RESTORE_BACKOFF_MIN_NS (20 * TN_NS_PER_MS)
@@ -59,6 +60,9 @@ void lt_context_die(tent_context *ctx, tn_status status, const char *why)
 {
 	char text[sizeof ctx->dead_text];
 	uint64_t one = 1;
+
+	/* What follows says of requests that their memory is quiet. */
+	(void)lt_copier_settle(ctx, tn_deadline_after(tn_now_ns(), ctx->timeout_ns));
 
 	(void)snprintf(text, sizeof text, "%s", why);
 	memcpy(ctx->dead_text, text, sizeof ctx->dead_text);
@@ -126,6 +130,21 @@ static void prove_dead(tent_context *ctx)
 	(void)nap(ctx, ctx->pidfd, tn_deadline_after(tn_now_ns(), PROOF_NS));
 	(void)close(ctx->pidfd);
 	ctx->pidfd = -1;
+}
+
+/* What the dead data plane asked us to copy: none of it may be under way when requests are settled or sent again. False: it
+ * does not end, or the context closes. */
+static bool settle_copies(tent_context *ctx, uint64_t deadline_ns)
+{
+	for (;;) {
+		(void)pthread_mutex_lock(&ctx->lock);
+		bool quiet = lt_copier_drop(ctx);
+		(void)pthread_mutex_unlock(&ctx->lock);
+		if (quiet)
+			return true;
+		if (tn_now_ns() >= deadline_ns || !nap(ctx, -1, tn_deadline_after(tn_now_ns(), COPY_LOOK_NS)))
+			return false;
+	}
 }
 
 /* Nothing that the dead data plane gave us is valid any more. */
@@ -224,7 +243,11 @@ static tn_status restore_memories(tent_context *ctx, int sock)
 		if (tn_load_relaxed32(&mem->obj.state) != LT_OBJECT_RESTORING)
 			continue;
 		lt_memory_register_call(mem, tn_deadline_after(tn_now_ns(), ctx->timeout_ns), &call);
-		tn_status s = ask_until_taken(ctx, sock, &call, &reply);
+		tn_status s = TN_OK;
+		if (ctx->hello.abi_minor < SHR_MINOR_IMPORT && (mem->imported || mem == ctx->staging))
+			reply = (struct lt_reply){ .status = TN_UNSUPPORTED };
+		else
+			s = ask_until_taken(ctx, sock, &call, &reply);
 		if (s != TN_OK)
 			return s;
 		memcpy(&id, reply.body, sizeof id);
@@ -372,15 +395,17 @@ void lt_recover(tent_context *ctx)
 
 	close_socket(ctx);
 	prove_dead(ctx);
+	bool quiet = settle_copies(ctx, deadline_ns);
 	void_everything(ctx);
-	while (!is_closing(ctx) && tn_now_ns() < deadline_ns) {
+	while (quiet && !is_closing(ctx) && tn_now_ns() < deadline_ns) {
 		if (try_successor(ctx, deadline_ns) == TN_OK)
 			return;
 		if (!nap(ctx, -1, TN_MIN(deadline_ns, tn_deadline_after(tn_now_ns(), backoff_ns))))
 			return;
 		backoff_ns = TN_MIN(backoff_ns * 2, BACKOFF_MAX_NS);
 	}
-	(void)snprintf(why, sizeof why, "the data plane died and none came back within %llu ms",
+	(void)snprintf(why, sizeof why, quiet ? "the data plane died and none came back within %llu ms" :
+		       "the data plane died, and a copy in imported memory has not ended within %llu ms",
 		       (unsigned long long)(ctx->recover_timeout_ns / TN_NS_PER_MS));
 	(void)pthread_mutex_lock(&ctx->lock);
 	if (!ctx->closing)

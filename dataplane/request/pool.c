@@ -65,8 +65,9 @@ tn_status dp_pools_init(struct dp_pools *p, uint32_t worker, uint32_t requests, 
 {
 	*p = (struct dp_pools){ .worker = worker };
 	if (shared_init(&p->requests, sizeof(struct dp_request), requests) != TN_OK ||
-	    slab_init(&p->owners, sizeof(struct dp_owner), requests) != TN_OK ||
-	    slab_init(&p->attempts, sizeof(struct dp_attempt), requests) != TN_OK ||
+	    slab_init(&p->owners, sizeof(struct dp_owner), requests + DP_STAGE_MOVING_MAX) != TN_OK ||
+	    slab_init(&p->attempts, sizeof(struct dp_attempt), requests + DP_STAGE_MOVING_MAX) != TN_OK ||
+	    slab_init(&p->tasks, sizeof(struct dp_stage_task), requests) != TN_OK ||
 	    shared_init(&p->batches, sizeof(struct dp_batch), requests) != TN_OK ||
 	    shared_init(&p->notes, SHR_NOTE_BYTES, notes) != TN_OK) {
 		dp_pools_destroy(p);
@@ -80,6 +81,7 @@ void dp_pools_destroy(struct dp_pools *p)
 	free(p->requests.base);
 	free(p->owners.base);
 	free(p->attempts.base);
+	free(p->tasks.base);
 	free(p->batches.base);
 	free(p->notes.base);
 	free(p->requests.held);
@@ -127,6 +129,16 @@ struct dp_attempt *dp_attempt_new(struct dp_pools *p)
 	return a;
 }
 
+struct dp_stage_task *dp_task_new(struct dp_pools *p)
+{
+	struct dp_stage_task *t = slab_take(&p->tasks);
+	if (!t)
+		return NULL;
+	memset(t, 0, sizeof *t);
+	tn_list_init(&t->link);
+	return t;
+}
+
 struct dp_batch *dp_batch_new(struct dp_pools *p, uint32_t client)
 {
 	struct dp_batch *b = shared_take(&p->batches, client);
@@ -172,6 +184,8 @@ void dp_attempt_free(struct dp_pools *p, struct dp_attempt *a)
 		dp_attempt_move(&p->states, a, DP_ATTEMPT_FREE);
 	slab_give(&p->attempts, a);
 }
+
+void dp_task_free(struct dp_pools *p, struct dp_stage_task *t) { slab_give(&p->tasks, t); }
 
 void dp_batch_free(struct dp_pools *p, struct dp_batch *b)
 {

@@ -8,6 +8,9 @@
 
 #include "dataplane/request/state.h"
 
+/* Pieces of staged owners that may be on their way to or from a target at once; each is an owner. */
+#define DP_STAGE_MOVING_MAX 1024u
+
 /* Objects of one size. A free object's first word links to the next free one. */
 struct dp_slab {
 	char *base;
@@ -18,7 +21,7 @@ struct dp_slab {
 };
 
 struct dp_pools {
-	struct dp_slab requests, owners, attempts, batches, notes;
+	struct dp_slab requests, owners, attempts, batches, notes, tasks;
 	struct dp_states states;
 	uint32_t worker;                   /* low 6 bits of every id, so that ids of a process differ */
 	uint64_t request_seq, owner_seq, attempt_seq, batch_seq; /* last number given out */
@@ -32,6 +35,7 @@ void dp_pools_destroy(struct dp_pools *p); /* accepts a zeroed object */
 struct dp_request *dp_request_new(struct dp_pools *p, uint32_t client);
 struct dp_owner *dp_owner_new(struct dp_pools *p);
 struct dp_attempt *dp_attempt_new(struct dp_pools *p);
+struct dp_stage_task *dp_task_new(struct dp_pools *p);
 struct dp_batch *dp_batch_new(struct dp_pools *p, uint32_t client);
 uint8_t *dp_note_new(struct dp_pools *p, const struct dp_request *r); /* SHR_NOTE_BYTES, not zeroed; for r->note */
 
@@ -40,6 +44,7 @@ void dp_request_free(struct dp_pools *p, struct dp_request *r);
 void dp_request_discard(struct dp_pools *p, struct dp_request *r); /* one that never left state FREE */
 void dp_owner_free(struct dp_pools *p, struct dp_owner *o);
 void dp_attempt_free(struct dp_pools *p, struct dp_attempt *a);
+void dp_task_free(struct dp_pools *p, struct dp_stage_task *t);
 void dp_batch_free(struct dp_pools *p, struct dp_batch *b);
 
 /* The next request id (also for a request that is refused before it gets an object). */

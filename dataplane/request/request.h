@@ -14,13 +14,17 @@ struct dp_worker;
 struct dp_target;
 struct dp_qp;
 struct dp_transport;
+struct dp_stage_area;
+struct dp_stage_piece;
 
 /* X(STATE, name). Moves are a table in state.c; dp_<object>_move() checks, counts and traces. */
 #define DP_REQUEST_STATES(X) \
 	X(FREE, free) X(QUEUED, queued) X(RUNNING, running) X(ZOMBIE, zombie /* terminal posted, memory still busy */)
 #define DP_OWNER_STATES(X) \
 	X(FREE, free) X(QUEUED, queued) X(DISPATCHED, dispatched) X(WAITING, waiting /* back-off, refresh or connect */) \
-	X(DONE, done /* terminal, attempt may still hold memory */)
+	X(DONE, done /* terminal, attempt may still hold memory */) \
+	X(STAGED, staged /* moves in pieces through staging buffers */) \
+	X(LEAVING, leaving /* staged, terminal; copies or pieces have not let go */)
 #define DP_ATTEMPT_STATES(X) \
 	X(FREE, free) X(ACTIVE, active) X(CANCELING, canceling)
 #define X(n, s) DP_REQUEST_##n,
@@ -101,6 +105,8 @@ struct dp_owner {
 	                                                       * (UINT64_MAX: when it is woken) */
 	uint32_t retry_slot;       /* position in the retry heap; UINT32_MAX = none */
 	struct dp_attempt *attempt;
+	struct dp_stage_task *task;   /* STAGED, LEAVING; or it is a piece of this */
+	struct dp_stage_piece *piece; /* kind STAGING_INTERNAL: it moves this; it has no requests of its own */
 	uint64_t stale_generation; /* WAITING for a newer remote than this */
 	bool moving;               /* its attempt is being canceled because its transport was switched off */
 	bool outdated;             /* its last attempt used a version of the remote that was replaced meanwhile */
@@ -110,6 +116,24 @@ struct dp_owner {
 	uint16_t needed_permille;  /* ends because its deadline cannot be met: time needed of the time left; else 0 */
 	struct dp_edf_node edf;    /* in the admission queue, while that is ordered by deadline */
 };
+
+/* The part of a STAGED or LEAVING owner that only those have (dataplane/stage.c). */
+struct dp_stage_task {
+	struct tn_list link;       /* waits for a staging buffer (its area's), or is over (the worker's) */
+	struct dp_owner *owner;
+	struct dp_stage_area *area;
+	uint64_t next_off;         /* bytes handed out in pieces */
+	uint64_t done_bytes;       /* of these, over and good */
+	uint32_t held;             /* pieces that are not over */
+	struct tn_id128 publication; /* whose memory the first of its pieces has reached; all must reach the same */
+	bool over, quarantined;
+	uint8_t end_outcome, end_phase, end_reason; /* over: why */
+	tn_status end_status;
+	uint64_t since_ns;         /* LEAVING: since then */
+};
+
+/* The owner that has the requests. */
+TN_INLINE const struct dp_owner *dp_owner_whole(const struct dp_owner *o) { return tn_unlikely(o->task != NULL) ? o->task->owner : o; }
 
 /* How an attempt ended, as the transport saw it. */
 struct dp_result {

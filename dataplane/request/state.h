@@ -26,7 +26,11 @@
 	X(WAITING, FREE, "deadline or cancel while waiting") \
 	X(DISPATCHED, FREE, "terminal, memory quiet") \
 	X(DISPATCHED, DONE, "terminal posted, the attempt has not let go") \
-	X(DONE, FREE, "the attempt let go")
+	X(DONE, FREE, "the attempt let go") \
+	X(FREE, STAGED, "its memory is imported: it waits for staging buffers, its pieces are owners of their own") \
+	X(STAGED, FREE, "terminal, no piece of it is under way") \
+	X(STAGED, LEAVING, "terminal posted, the application or a transport has pieces of it") \
+	X(LEAVING, FREE, "these let go")
 #define DP_ATTEMPT_MOVES(X) \
 	X(FREE, ACTIVE, "a transport accepted it") \
 	X(ACTIVE, FREE, "the transport reported its end") \

@@ -6,6 +6,7 @@
 #include "dataplane/control_state.h"
 #include "dataplane/request/state.h"
 #include "dataplane/selection/rail.h"
+#include "dataplane/staging/pool.h"
 #include "dataplane/transport/stream/lane.h"
 
 static void print_machine(const struct dp_machine *m)
@@ -28,6 +29,7 @@ int main(void)
 	       "the table is a bug in tent and stops the process. `free` (`[*]` in the drawings) is an object in its pool.\n");
 	for (uint32_t i = 0; i < dp_machine_cnt; i++)
 		print_machine(&dp_machines[i]);
+	print_machine(&dp_stage_machine);
 	print_machine(&dp_rail_machine);
 	for (uint32_t i = 0; i < DP_CONTROL_OBJECT_CNT; i++)
 		print_machine(&dp_control_machines[i]);

@@ -144,7 +144,7 @@ static void memory_refs_add(struct dp_local_segment *seg, int delta)
 	for (uint32_t i = 0; i < seg->s->buffer_cnt; i++) {
 		struct dp_local_memory *mem = dp_handles_get(&seg->ctl->memories, seg->s->buffers[i].memory);
 		if (mem != NULL)
-			mem->segment_refs += (uint32_t)delta;
+			mem->refs += (uint32_t)delta;
 	}
 }
 

@@ -14,6 +14,7 @@
 #include "common/clock.h"
 #include "dataplane/control.h"
 #include "dataplane/segment/populate.h"
+#include "dataplane/staging/pool.h"
 #include "shm-ring/layout.h"
 #include "shm-ring/region.h"
 
@@ -94,12 +95,14 @@ void dp_map_undo(const struct dp_map_req *req)
 		(void)munmap(req->base, req->map_bytes);
 }
 
-static void count_op(struct dp_control *ctl, unsigned op, bool good, uint64_t bytes)
+/* Imported memory is mapped by nobody. */
+static void count_op(struct dp_control *ctl, bool imported, unsigned op, bool good, uint64_t bytes)
 {
 	unsigned result = good ? TN_RESULT_SUCCESS : TN_RESULT_FAILURE;
+	unsigned kind = imported ? TN_TRANSPORT_UNSPEC : TN_TRANSPORT_SHM;
 
-	tn_counter_add(&ctl->metrics, TN_C3(MEMORY_OPERATIONS_TOTAL, TN_TRANSPORT_SHM, op, result), 1);
-	tn_counter_add(&ctl->metrics, TN_C3(MEMORY_OPERATION_BYTES_TOTAL, TN_TRANSPORT_SHM, op, result), bytes);
+	tn_counter_add(&ctl->metrics, TN_C3(MEMORY_OPERATIONS_TOTAL, kind, op, result), 1);
+	tn_counter_add(&ctl->metrics, TN_C3(MEMORY_OPERATION_BYTES_TOTAL, kind, op, result), bytes);
 }
 
 static void count_mapping(struct dp_control *ctl, tn_status s, bool sealed)
@@ -118,6 +121,7 @@ static void memory_free(struct dp_local_memory *mem)
 
 	tn_list_unlink(&mem->link);
 	c->memory_cnt--;
+	free(mem->m.areas);
 	free(mem);
 }
 
@@ -149,10 +153,16 @@ static void memory_unmap(struct dp_local_memory *mem)
 
 	(void)dp_handles_remove(&ctl->memories, mem->m.handle);
 	mem_move(mem, DP_MEM_UNMAPPING);
-	ctl->memory_bytes -= mem->m.bytes;
-	tn_counter_add(&ctl->metrics, TN_C1(SHM_MAPPING_EVENTS_TOTAL, TN_SHM_MAPPING_UNMAP), 1);
+	if (mem->staging != NULL) {
+		mem->staging->refs--;
+	} else {
+		ctl->memory_bytes -= mem->m.bytes;
+		tn_counter_add(&ctl->metrics, TN_C1(SHM_MAPPING_EVENTS_TOTAL, TN_SHM_MAPPING_UNMAP), 1);
+	}
+	if (mem->client->staging == mem)
+		mem->client->staging = NULL;
 	if (mem->result == TN_OK)
-		count_op(ctl, TN_MEMOP_UNREGISTER, true, mem->m.bytes);
+		count_op(ctl, mem->staging != NULL, TN_MEMOP_UNREGISTER, true, mem->m.bytes);
 	if (!mem->filling)
 		unmap_in_pool(mem);
 }
@@ -162,7 +172,7 @@ void dp_map_release_idle(struct dp_app *c)
 	tn_list_foreach(node, &c->memories) {
 		struct dp_local_memory *mem = tn_list_entry(node, struct dp_local_memory, link);
 		bool known = mem->state == DP_MEM_ADDING || mem->state == DP_MEM_LIVE;
-		if (known && mem->segment_refs == 0 && mem->flight.waiting == 0)
+		if (known && mem->refs == 0 && mem->flight.waiting == 0)
 			memory_unmap(mem);
 	}
 }
@@ -189,7 +199,7 @@ static void memory_deleted(struct dp_local_memory *mem)
 	if (mem->result == TN_OK)
 		dp_app_reply(mem->client, SHR_MSG_MEM_UNREGISTER, mem->correlation);
 	else
-		dp_app_fail(mem->client, SHR_MSG_MEM_REGISTER, mem->correlation, mem->result, 0);
+		dp_app_fail(mem->client, mem->asked, mem->correlation, mem->result, 0);
 	memory_unmap(mem);
 }
 
@@ -199,7 +209,7 @@ static void memory_added(struct dp_local_memory *mem)
 	struct dp_app *c = mem->client;
 
 	mem->result = mem->flight.status;
-	count_op(mem->ctl, TN_MEMOP_REGISTER, mem->result == TN_OK, mem->req.bytes);
+	count_op(mem->ctl, mem->staging != NULL, TN_MEMOP_REGISTER, mem->result == TN_OK, mem->m.bytes);
 	if (c->state == DP_APP_CLOSING) {
 		dp_app_settle(c); /* CLIENT_DEL decides */
 	} else if (mem->result != TN_OK) {
@@ -209,7 +219,7 @@ static void memory_added(struct dp_local_memory *mem)
 	} else {
 		mem_move(mem, DP_MEM_LIVE);
 		TN_HOOK(dp_memory_live);
-		dp_app_reply_id(c, SHR_MSG_MEM_REGISTER, mem->correlation, mem->m.handle);
+		dp_app_reply_id(c, mem->asked, mem->correlation, mem->m.handle);
 	}
 }
 
@@ -280,6 +290,32 @@ static void map_run(struct dp_job *j)
 	mem->req.fd = -1;
 }
 
+/* ---- staging buffers ---- */
+
+static tn_status make_areas(struct dp_local_memory *mem)
+{
+	uint64_t chunk = tn_config_u64(mem->ctl->config, TN_CFG_STAGING_CHUNK_BYTES);
+	uint32_t cnt;
+
+	if (!dp_stage_split(mem->req.bytes, chunk, mem->ctl->crew.cnt, &chunk, &cnt))
+		return TN_RANGE;
+	mem->m.areas = calloc(mem->ctl->crew.cnt, sizeof *mem->m.areas);
+	return mem->m.areas != NULL ? TN_OK : TN_NO_MEMORY;
+}
+
+/* The handle is known. */
+static void init_areas(struct dp_local_memory *mem)
+{
+	uint64_t chunk = tn_config_u64(mem->ctl->config, TN_CFG_STAGING_CHUNK_BYTES);
+	uint32_t cnt;
+
+	if (!dp_stage_split(mem->req.bytes, chunk, mem->ctl->crew.cnt, &chunk, &cnt))
+		return;
+	for (uint32_t i = 0; i < mem->ctl->crew.cnt; i++)
+		dp_stage_area_init(&mem->m.areas[i], mem->m.handle, chunk, i * cnt, cnt);
+	mem->client->staging = mem;
+}
+
 static void map_done(struct dp_job *j)
 {
 	struct dp_local_memory *mem = tn_container_of(j, struct dp_local_memory, job);
@@ -293,10 +329,12 @@ static void map_done(struct dp_job *j)
 		s = TN_CLIENT_GONE;
 	else if (s == TN_OK && overlaps(mem))
 		s = TN_EXISTS;
+	if (s == TN_OK && mem->m.rights == SHR_RIGHT_STAGING)
+		s = c->staging == NULL ? make_areas(mem) : TN_EXISTS;
 	if (s == TN_OK)
 		s = dp_handles_add(&ctl->memories, mem, &mem->m.handle);
 	if (s != TN_OK) {
-		count_op(ctl, TN_MEMOP_REGISTER, false, mem->req.bytes);
+		count_op(ctl, false, TN_MEMOP_REGISTER, false, mem->req.bytes);
 		dp_app_fail(c, SHR_MSG_MEM_REGISTER, mem->correlation, s, mem->req.detail);
 		/* A mapping that must go again is unmapped where that may take long. */
 		mem_move(mem, DP_MEM_UNMAPPING);
@@ -306,21 +344,28 @@ static void map_done(struct dp_job *j)
 	mem->m.base = mem->req.base;
 	mem->m.bytes = mem->req.bytes;
 	ctl->memory_bytes += mem->m.bytes;
+	if (mem->m.areas != NULL)
+		init_areas(mem);
 	mem_move(mem, DP_MEM_ADDING);
 	fill_on(mem);
 	dp_crew_broadcast(&ctl->crew, (struct dp_cmd){ .kind = DP_CMD_MEM_ADD, .fd = -1, .ptr = &mem->m }, &mem->flight);
 }
 
-static tn_status register_check(const struct dp_app *c, const struct shr_msg_mem_register *req, uint32_t *detail_out)
+static tn_status limit_check(const struct dp_app *c, uint32_t *detail_out)
 {
 	uint64_t max = tn_config_u64(c->ctl->config, TN_CFG_LIMITS_MAX_MEMORIES_PER_CLIENT);
 
-	*detail_out = 0;
-	if (c->memory_cnt >= max) {
-		*detail_out = (uint32_t)max;
+	*detail_out = c->memory_cnt >= max ? (uint32_t)max : 0;
+	return c->memory_cnt >= max ? TN_LIMIT : TN_OK;
+}
+
+static tn_status register_check(const struct dp_app *c, const struct shr_msg_mem_register *req, uint32_t *detail_out)
+{
+	bool known = req->rights == SHR_RIGHT_STAGING || (req->rights & ~SHR_RIGHT_ALL) == 0;
+
+	if (limit_check(c, detail_out) != TN_OK)
 		return TN_LIMIT;
-	}
-	if (req->rights == 0 || (req->rights & ~SHR_RIGHT_ALL) != 0 || req->length == 0) {
+	if (req->rights == 0 || !known || req->length == 0) {
 		*detail_out = req->rights;
 		return TN_INVALID;
 	}
@@ -341,7 +386,7 @@ void dp_map_on_register(struct dp_app *c, struct shr_msg *m)
 	if (s == TN_OK && (mem = calloc(1, sizeof *mem)) == NULL)
 		s = TN_NO_MEMORY;
 	if (s != TN_OK) {
-		count_op(c->ctl, TN_MEMOP_REGISTER, false, req->length);
+		count_op(c->ctl, false, TN_MEMOP_REGISTER, false, req->length);
 		dp_app_fail(c, SHR_MSG_MEM_REGISTER, m->hdr.correlation, s, detail);
 		return;
 	}
@@ -352,13 +397,45 @@ void dp_map_on_register(struct dp_app *c, struct shr_msg *m)
 		.flight = { .done = memory_acked },
 		.req = { .fd = m->fds[0], .offset = req->offset, .bytes = req->length,
 		         .write = (req->rights & SHR_RIGHT_WRITING) != 0 },
-		.correlation = m->hdr.correlation,
+		.asked = SHR_MSG_MEM_REGISTER, .correlation = m->hdr.correlation,
 	};
 	mem_move(mem, DP_MEM_MAPPING);
 	m->fds[0] = -1;
 	tn_list_push_back(&c->memories, &mem->link);
 	c->memory_cnt++;
 	dp_reap_submit(&c->ctl->reap, &mem->job);
+}
+
+void dp_map_on_import(struct dp_app *c, struct shr_msg *m)
+{
+	const struct shr_msg_mem_import *req = shr_msg_body_ro(m);
+	struct dp_local_memory *staging = dp_map_find(c, req->staging), *mem = NULL;
+	uint32_t detail;
+	tn_status s = limit_check(c, &detail);
+
+	if (s == TN_OK && (staging == NULL || staging->m.areas == NULL))
+		s = TN_STALE;
+	if (s == TN_OK && (mem = calloc(1, sizeof *mem)) == NULL)
+		s = TN_NO_MEMORY;
+	if (s == TN_OK)
+		s = dp_handles_add(&c->ctl->memories, mem, &mem->m.handle);
+	if (s != TN_OK) {
+		free(mem);
+		count_op(c->ctl, true, TN_MEMOP_REGISTER, false, req->length);
+		dp_app_fail(c, SHR_MSG_MEM_IMPORT, m->hdr.correlation, s, detail);
+		return;
+	}
+	*mem = (struct dp_local_memory){
+		.m = { .handle = mem->m.handle, .client_id = c->id, .rights = req->rights, .bytes = req->length,
+		       .staging = staging->m.handle },
+		.client = c, .ctl = c->ctl, .flight = { .done = memory_acked }, .req = { .fd = -1 },
+		.asked = SHR_MSG_MEM_IMPORT, .correlation = m->hdr.correlation, .staging = staging,
+	};
+	staging->refs++;
+	mem_move(mem, DP_MEM_ADDING);
+	tn_list_push_back(&c->memories, &mem->link);
+	c->memory_cnt++;
+	dp_crew_broadcast(&c->ctl->crew, (struct dp_cmd){ .kind = DP_CMD_MEM_ADD, .fd = -1, .ptr = &mem->m }, &mem->flight);
 }
 
 struct dp_local_memory *dp_map_find(struct dp_app *c, tn_handle h)
@@ -378,9 +455,9 @@ void dp_map_on_unregister(struct dp_app *c, struct shr_msg *m)
 	if (ending != NULL && ending->client == c && ending->state == DP_MEM_DELETING && ending->result == TN_OK &&
 	    dp_app_asks_again(c, m, &answer, &ending->correlation))
 		return;
-	if (mem == NULL || mem->segment_refs > 0) {
+	if (mem == NULL || mem->refs > 0) {
 		dp_app_fail(c, SHR_MSG_MEM_UNREGISTER, m->hdr.correlation, mem == NULL ? TN_STALE : TN_BUSY,
-		               mem == NULL ? 0 : mem->segment_refs);
+		               mem == NULL ? 0 : mem->refs);
 		return;
 	}
 	mem_move(mem, DP_MEM_DELETING);

@@ -42,11 +42,14 @@ struct dp_local_memory {
 	struct dp_map_req req;
 	tn_status result;       /* of the mapping, then of the workers: not TN_OK = the registration failed */
 	uint8_t state;          /* enum dp_mem_state */
-	uint32_t segment_refs;  /* segments whose buffers lie in it */
+	uint32_t refs;          /* segments whose buffers lie in it, memories imported over it */
+	uint16_t asked;         /* the message that made it, and its correlation or that of the one that ends it */
 	uint32_t correlation;
+	struct dp_local_memory *staging; /* imported: over these staging buffers; else NULL */
 };
 
 void dp_map_on_register(struct dp_app *c, struct shr_msg *m);
+void dp_map_on_import(struct dp_app *c, struct shr_msg *m);
 void dp_map_on_unregister(struct dp_app *c, struct shr_msg *m);
 /* The client's memory with this handle if it is usable, else NULL. */
 struct dp_local_memory *dp_map_find(struct dp_app *c, tn_handle h);

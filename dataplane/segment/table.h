@@ -15,6 +15,8 @@
 #include "common/ids.h"
 #include "shm-ring/abi.h"
 
+struct dp_stage_area;
+
 #define DP_ENDPOINTS_MAX 8u
 #define DP_CLIENTS_MAX 4096u /* a client's id modulo this is its index, which no two living clients share */
 #define DP_PEERS_MAX 1024u /* names of peers that one process ever hears of; tables by peer index have a row more */
@@ -26,8 +28,11 @@ struct dp_memory {
 	tn_handle handle;
 	uint32_t client_id;
 	uint32_t rights; /* SHR_RIGHT_* */
-	uint8_t *base;   /* mapped for writing only with one of SHR_RIGHT_WRITING; sealed against shrinking */
+	uint8_t *base;   /* mapped for writing only with one of SHR_RIGHT_WRITING; sealed against shrinking. NULL: imported, only
+	                  * the application can reach it */
 	uint64_t bytes;
+	tn_handle staging;           /* imported: the client's staging buffers, which outlive it; else 0 */
+	struct dp_stage_area *areas; /* staging buffers: one per worker, each that worker's alone; else NULL */
 };
 
 /* One buffer of a segment as its owner's data plane sees it. */

@@ -22,7 +22,7 @@ static struct dp_policy_answer order_of(const struct dp_selector *s, const struc
 					bool local)
 {
 	struct dp_policy_query q = {
-		.local = local, .priority = o->priority, .intent = sqe->intent, .policy = o->policy, .bytes = o->bytes,
+		.local = local, .priority = o->priority, .intent = sqe->intent, .policy = o->policy, .bytes = dp_owner_whole(o)->bytes,
 	};
 	return dp_policy_order(s->config, &q);
 }

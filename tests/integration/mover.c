@@ -2,9 +2,9 @@
  * The application of the integration tests: publishes memory with guard patterns around it (serve), or keeps writing and
  * reading blocks of somebody's segment and knows what every byte must be (move). Uses the public API only.
  *   mover serve NAME BYTES [-r DIR] [-f MEMFD]
- *   mover move REF [-r DIR] [-t SECONDS] [-b BLOCK] [-d DEPTH] [-s SEED] [-m DEADLINE_MS] [-q OPS_PER_S] [-p POLICY] [-o]
+ *   mover move REF [-r DIR] [-t SECONDS] [-b BLOCK] [-d DEPTH] [-s SEED] [-m DEADLINE_MS] [-q OPS_PER_S] [-p POLICY] [-o] [-i]
  * -f: the memory lives in this inherited memfd, so what was written survives the publisher (guards are checked, not made,
- * when they are there already); -o: WRITEs are AT_MOST_ONCE; -q: no faster than that.
+ * when they are there already); -o: WRITEs are AT_MOST_ONCE; -q: no faster than that; -i: the blocks lie in imported memory.
  *   mover churn REF [-r DIR] [-s SEED]
  * churn attaches, registers, publishes, opens REF, reads a little and gives everything back, again and again; a failure is
  * counted by its status and begins anew with another attachment.
@@ -132,6 +132,7 @@ struct mover {
 	uint64_t pace_ns, next_ns; /* between submissions; 0 = as fast as it goes */
 	uint32_t flags;
 	uint16_t policy;
+	bool import; /* its memory is malloc()'s */
 	uint64_t writes, reads, failed, wrong, stray, ok_ns, printed_ns, max_gap_ns;
 	uint64_t by_status[512], by_transport[8];
 };
@@ -277,6 +278,20 @@ static bool its_time(struct mover *m)
 	return now >= m->next_ns;
 }
 
+static bool make_memory(struct mover *m)
+{
+	size_t bytes = (size_t)m->block_cnt * m->block_bytes;
+	if (m->import) {
+		uint8_t *at = malloc(bytes + 8);
+		m->base = at + 8; /* no page's */
+		return at != NULL && tent_memory_import(m->ctx, m->base, bytes, TENT_RIGHT_LOCAL, &m->mem) == TENT_OK;
+	}
+	if (tent_memory_alloc(m->ctx, bytes, TENT_RIGHT_LOCAL, 0, &m->mem) != TENT_OK)
+		return false;
+	m->base = tent_memory_addr(m->mem);
+	return true;
+}
+
 static int move(struct mover *m, const char *ref, double seconds)
 {
 	tent_qp_options qo = TENT_QP_OPTIONS_INIT;
@@ -289,11 +304,8 @@ static int move(struct mover *m, const char *ref, double seconds)
 	if (m->block_cnt > 4 * m->depth)
 		m->block_cnt = 4 * m->depth;
 	m->blocks = calloc(m->block_cnt, sizeof *m->blocks);
-	if (m->block_cnt == 0 || m->blocks == NULL ||
-	    tent_memory_alloc(m->ctx, (size_t)m->block_cnt * m->block_bytes, TENT_RIGHT_LOCAL, 0, &m->mem) != TENT_OK ||
-	    tent_qp_create(m->ctx, &qo, &m->qp) != TENT_OK)
+	if (m->block_cnt == 0 || m->blocks == NULL || !make_memory(m) || tent_qp_create(m->ctx, &qo, &m->qp) != TENT_OK)
 		die("set-up");
-	m->base = tent_memory_addr(m->mem);
 	uint64_t start = now_ns(), end = start + (uint64_t)(seconds * 1e9);
 	uint32_t next = 0;
 	printf("RUNNING\n");
@@ -417,7 +429,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: mover serve NAME BYTES | move REF (see the head of mover.c)\n");
 		return 2;
 	}
-	while ((o = getopt(argc - 1, argv + 1, "r:t:b:d:s:m:q:f:p:o")) != -1) {
+	while ((o = getopt(argc - 1, argv + 1, "r:t:b:d:s:m:q:f:p:oi")) != -1) {
 		switch (o) {
 		case 'r': dir = optarg; break;
 		case 't': seconds = atof(optarg); break;
@@ -429,6 +441,7 @@ int main(int argc, char **argv)
 		case 'p': policy = optarg; break;
 		case 'f': memfd = atoi(optarg); break;
 		case 'o': m.flags = TENT_REQUEST_AT_MOST_ONCE; break;
+		case 'i': m.import = true; break;
 		default: return 2;
 		}
 	}

@@ -24,7 +24,8 @@ static void sizes_and_directions(void)
 		{ SHR_MSG_HELLO | SHR_MSG_REPLY, 96, 0, DP }, { SHR_MSG_QP_CREATE | SHR_MSG_REPLY, 32, 2, DP },
 		{ SHR_MSG_QP_DESTROY | SHR_MSG_REPLY, 0, 0, DP }, { SHR_MSG_MEM_REGISTER | SHR_MSG_REPLY, 8, 0, DP },
 		{ SHR_MSG_PUBLISH | SHR_MSG_REPLY, 8, 0, DP }, { SHR_MSG_OPEN | SHR_MSG_REPLY, 48, 0, DP },
-		{ SHR_MSG_BYE | SHR_MSG_REPLY, 0, 0, DP }, { SHR_MSG_POLICY_FIND | SHR_MSG_REPLY, 8, 0, DP }, { SHR_MSG_SHUTDOWN, 0, 0, DP },
+		{ SHR_MSG_BYE | SHR_MSG_REPLY, 0, 0, DP }, { SHR_MSG_POLICY_FIND | SHR_MSG_REPLY, 8, 0, DP },
+		{ SHR_MSG_MEM_IMPORT | SHR_MSG_REPLY, 8, 0, DP }, { SHR_MSG_COPIED, 16, 0, APP }, { SHR_MSG_SHUTDOWN, 0, 0, DP },
 	};
 	for (size_t i = 0; i < TN_ARRAY_LEN(plain); i++) {
 		(void)shr_msg_begin(&m, plain[i].type, 5, plain[i].body);
@@ -101,7 +102,7 @@ static void registration(void)
 	GOOD(1, APP);
 	BAD(0, APP);
 	BAD(2, APP);
-	r->rights = SHR_RIGHT_ALL + 1;
+	r->rights = SHR_RIGHT_STAGING << 1;
 	BAD(1, APP);
 	r->rights = 0;
 	r->offset = UINT64_MAX - 8190;
@@ -208,6 +209,63 @@ static void losses(void)
 	BAD(0, DP);
 }
 
+static void imports(void)
+{
+	struct shr_msg_mem_import *i = shr_msg_begin(&m, SHR_MSG_MEM_IMPORT, 1, sizeof *i);
+	BAD(0, APP); /* length 0 */
+	i->length = UINT64_MAX;
+	BAD(0, APP); /* no right */
+	i->rights = SHR_RIGHT_LOCAL_READ;
+	GOOD(0, APP);
+	BAD(1, APP);
+	for (uint32_t bit = 1; bit != 0; bit <<= 1) {
+		i->rights = bit;
+		CU_ASSERT_EQUAL(JUDGE(0, APP) == TN_OK, bit == SHR_RIGHT_LOCAL || bit == SHR_RIGHT_LOCAL_READ);
+	}
+	i->rights = SHR_RIGHT_LOCAL;
+	i->reserved = 1;
+	BAD(0, APP);
+
+	struct shr_msg_mem_register *r = shr_msg_begin(&m, SHR_MSG_MEM_REGISTER, 1, sizeof *r);
+	r->length = 4096;
+	r->rights = SHR_RIGHT_STAGING;
+	GOOD(1, APP);
+	r->rights |= SHR_RIGHT_LOCAL; /* it stands alone */
+	BAD(1, APP);
+
+	struct shr_msg_copy *c = shr_msg_begin(&m, SHR_MSG_COPY, 0, sizeof *c);
+	BAD(0, DP); /* length 0 */
+	c->length = 5;
+	c->offset = UINT64_MAX - 5;
+	c->staging_offset = UINT64_MAX - 5;
+	c->to_memory = 1;
+	GOOD(0, DP);
+	BAD(0, APP);
+	c->offset++;
+	BAD(0, DP);
+	c->offset = 0;
+	c->staging_offset++;
+	BAD(0, DP);
+	c->staging_offset = 0;
+	c->to_memory = 2;
+	BAD(0, DP);
+	c->to_memory = 0;
+	c->reserved = 1;
+	BAD(0, DP);
+
+	struct shr_msg_copied *d = shr_msg_begin(&m, SHR_MSG_COPIED, 0, sizeof *d);
+	GOOD(0, APP);
+	d->status = TN_FAULT;
+	GOOD(0, APP);
+	d->status = TN_PENDING;
+	BAD(0, APP);
+	d->status = TN_TIMEOUT; /* it says whether it copied, not how its request ends */
+	BAD(0, APP);
+	d->status = TN_OK;
+	d->reserved = 1;
+	BAD(0, APP);
+}
+
 TN_TEST_MAIN("shm-ring/msg_check",
 	{ "exact size, descriptors and direction of each type", sizes_and_directions },
 	{ "headers", headers },
@@ -216,4 +274,4 @@ TN_TEST_MAIN("shm-ring/msg_check",
 	{ "registration and acknowledgement", registration },
 	{ "PUBLISH arrays match their counts", publish_arrays },
 	{ "NOTE payload matches its length", notes },
-	{ "SEGMENT_LOST names what and why", losses })
+	{ "SEGMENT_LOST names what and why", losses }, { "imports and copies", imports })

@@ -3,7 +3,8 @@
  * tent: move bytes between registered memory of processes, on one host or on several.
  *
  *   tent_open()            attach to the tent-dataplane of this host
- *   tent_memory_alloc()    memory that tent can reach (or tent_memory_register() for your own memfd)
+ *   tent_memory_alloc()    memory that tent can reach (or tent_memory_register() for your own memfd, or tent_memory_import()
+ *                          for memory that you have already: slower, and for this process's own requests only)
  *   tent_segment_publish() give a name to some of it, so that others may read or write it
  *   tent_segment_open()    find a segment that another process published: "name" here, "peer/name" elsewhere
  *   tent_qp_create()       one queue pair per thread
@@ -129,7 +130,18 @@ TENT_API tent_status tent_memory_alloc(tent_context *ctx, size_t bytes, uint32_t
  * context is EXISTS. The range is faulted in here, unless the fd is open for reading only. */
 TENT_API tent_status tent_memory_register(tent_context *ctx, int memfd, uint64_t offset, size_t bytes, uint32_t rights,
                                           tent_memory **mem_out);
-/* The mapping in this process; NULL for registered (not allocated) memory. */
+/* Memory of this process that cannot be handed over: malloc(), the stack, a mapped file. Any address and length; the
+ * mapping may come and go, only while a request uses it must it be there. rights: LOCAL or LOCAL_READ; memory that
+ * others are to reach is UNSUPPORTED here. Requests name it like any other memory. Their bytes pass through staging
+ * buffers of this context (staging/chunk_bytes times staging/chunks in the data plane's configuration, allocated with
+ * the first import) in pieces: a thread of this library copies between them and this memory when the data plane asks for
+ * it. So it costs a copy and some 100 us more than other memory, and this process's CPU time. While the process is
+ * stopped, so are these requests, and theirs alone. Memory that is not there, or not for reading or writing as the
+ * request needs it, fails the request with FAULT; a segment that is published anew over other memory, in the middle of
+ * one, with STALE. Overlapping memory that this context imported already is EXISTS. UNSUPPORTED: the data plane is older
+ * than this call, or a seccomp filter forbids process_vm_readv(2) to this process. NO_MEMORY, LIMIT. */
+TENT_API tent_status tent_memory_import(tent_context *ctx, void *addr, size_t bytes, uint32_t rights, tent_memory **mem_out);
+/* The mapping in this process of allocated memory, the address of imported memory; NULL for registered memory. */
 TENT_API void *tent_memory_addr(const tent_memory *mem);
 TENT_API size_t tent_memory_bytes(const tent_memory *mem);
 /* Give it back: waits until no transfer touches it. BUSY while a published segment uses it; TIMEOUT. */
