@@ -109,7 +109,7 @@ class Storm:
         for name in ("back-0", "back-1"):
             self._serve(a, name)
         for host in (a, b):
-            for name in ("own-0", "own-1"):
+            for name in ("own-0", "own-1", "raw-0", "raw-1"):
                 self._serve(host, name)
         for host in (a, b):
             self._serve(host, "notes", "noter")
@@ -117,6 +117,8 @@ class Storm:
         self._move(b, "tcp-b", ["a/back-0", "a/back-1"], "-b", 196608, "-d", 8, "-o")
         for host in (a, b):
             self._move(host, f"shm-{host.name}", ["own-0", "own-1"], "-b", 131072, "-d", 8)
+        for host, other in ((a, b), (b, a)):  # of imported memory
+            self._move(host, f"plain-{host.name}", [f"{other.name}/raw-0", f"{other.name}/raw-1"], "-b", 131080, "-d", 8, "-i")
         for host, other in ((a, b), (b, a)):
             self.loads.append(Load(self.w, host, f"noter-{host.name}", [BIN["noter"], "send", f"{other.name}/notes", "-r", host.run,
                                                                         "-q", 50, "-s", lambda n: n]))

@@ -70,7 +70,8 @@ def applications_at_fault_points(case, side):
     """Of applications; the data plane beside them dies so that they come to those of the recovery."""
     with Storm(case) as s:
         for hook in [h for h in hook_names() if owner_of(h) == "application"]:
-            victim = f"noter-notes-{side}" if hook.startswith("lt_note") else f"{s.rnd.choice(['tcp', 'shm', 'noter'])}-{side}"
+            whom = {"lt_note": "noter-notes", "lt_copy": "plain"}.get(hook[:7], s.rnd.choice(["tcp", "shm", "noter"]))
+            victim = f"{whom}-{side}"
             recovery = hook.startswith(("lt_recover", "lt_adopt"))
             s.kill_at(victim, hook, (lambda: s.bump((side, "dataplane"))) if recovery else None)
         s.finish()

@@ -34,6 +34,7 @@ struct me {
 	tent_context *ctx;
 	tent_memory *local, *memory;
 	uint8_t *local_addr;
+	uint8_t *own;               /* the same, where it is imported */
 	tent_published *published, *extra; /* extra: of a name that both applications of a host want */
 	struct sim_instance *instance;
 	tent_segment *segments[SIM_APPS];
@@ -97,7 +98,10 @@ static bool make_memory(struct me *m)
 	(void)close(fd);
 	if (s != TENT_OK)
 		return false;
-	while ((s = tent_memory_alloc(m->ctx, LOCAL_BYTES, TENT_RIGHT_LOCAL, 0, &m->local)) != TENT_OK) {
+	if (sim_chance(3))
+		m->own = mmap(NULL, LOCAL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	while ((s = m->own != NULL ? tent_memory_import(m->ctx, m->own, LOCAL_BYTES, TENT_RIGHT_LOCAL, &m->local) :
+				     tent_memory_alloc(m->ctx, LOCAL_BYTES, TENT_RIGHT_LOCAL, 0, &m->local)) != TENT_OK) {
 		if (dead_context(m))
 			return false;
 		sim_sleep(sim_pick(1, 20) * TN_NS_PER_MS);
@@ -421,6 +425,9 @@ static void publish_anew(struct me *m)
 		m->leaving = true;
 		return;
 	}
+	if (m->own != NULL)
+		(void)munmap(m->own, LOCAL_BYTES);
+	m->own = NULL;
 	if (!make_memory(m) || !publish(m))
 		m->leaving = true;
 }

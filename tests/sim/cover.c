@@ -11,6 +11,7 @@
 #include "dataplane/control_state.h"
 #include "dataplane/libtent/states.h"
 #include "dataplane/selection/rail.h"
+#include "dataplane/staging/pool.h"
 #include "dataplane/transport/stream/lane.h"
 
 #define STATES_MAX 8u
@@ -54,7 +55,7 @@ static const struct { const char *machine, *from, *to, *why; } excused[] = {
 	{ "object", "closing", "live", "libtent counts the publications itself and does not ask" },
 };
 
-static const struct dp_machine *const single_machines[] = { &dp_lane_machine, &dp_rail_machine };
+static const struct dp_machine *const single_machines[] = { &dp_lane_machine, &dp_rail_machine, &dp_stage_machine };
 
 static unsigned machine_cnt(void)
 {

@@ -54,10 +54,12 @@ static void draw_cold(struct sim_host *h)
 		       "\"max_opens_per_client\":16,\"note_inbox\":%u},\n"
 		       "\"transports\":{\"tcp\":{\"bind_address\":\"%s\",\"port\":7000,\"max_connections\":64,"
 		       "\"progress_timeout_ms\":%u}},\n"
+		       "\"staging\":{\"chunk_bytes\":%u,\"chunks\":%u,\"cleanup_ms\":%u},\n"
 		       "\"deadline\":{\"default_ms\":%u},\n"
 		       "\"peers\":[{\"name\":\"%s\",\"address\":\"tcp://%s:9000\",\"public_key\":\"%064u\"}]",
 		       names[h->index], h->runtime_dir, h->runtime_dir, (unsigned)sim_pick(1, 2), (unsigned)sim_pick(0, 3),
 		       (unsigned)sim_pick(8, 64), sim_host_address(h->index), (unsigned)sim_pick(500, 2000),
+		       (unsigned)sim_pick(1, 4) * 4096, (unsigned)sim_pick(1, 4), (unsigned)sim_pick(10, 1000),
 		       (unsigned)sim_pick(1000, 5000), names[1 - h->index], sim_host_address(1 - h->index), 1 + h->index);
 }
 
@@ -160,7 +162,7 @@ static void dataplane_start(void *arg, uint64_t num)
 	if (h->dataplane_starts > 1 && !let_die && sim_chance(20)) /* asked to stop before it has started */
 		sim_after(sim_pick(0, 60000), stop_young, h->dataplane, 0);
 	if (h->dataplane_starts > 1 && sim_trouble_starves() && sim_chance(6)) /* cannot start */
-		h->dataplane->alloc_countdown = sim_pick(225, 275);
+		h->dataplane->alloc_countdown = sim_pick(225, 300);
 	sim_trace("start %s", name);
 }
 

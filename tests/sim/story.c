@@ -65,7 +65,7 @@ static void check_workers_empty(void)
 		for (unsigned i = 0; i < SIM_WORKERS_MAX && sim_hosts[h].workers[i] != NULL; i++) {
 			const struct dp_worker *w = sim_hosts[h].workers[i];
 			const struct dp_pools *p = &w->pools;
-			sim_check(p->requests.live + p->owners.live + p->attempts.live + p->batches.live + p->notes.live == 0, "leak",
+			sim_check(p->requests.live + p->owners.live + p->attempts.live + p->batches.live + p->notes.live + p->tasks.live == 0, "leak",
 				  "host %u worker %u: %u requests, %u owners, %u attempts, %u batches, %u notices", h, i, p->requests.live,
 				  p->owners.live, p->attempts.live, p->batches.live, p->notes.live);
 			sim_check(tn_list_empty(&w->qps) && tn_list_empty(&w->waiting) && tn_list_empty(&w->quiescing), "leak",

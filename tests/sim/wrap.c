@@ -17,6 +17,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -409,6 +410,33 @@ WRAP(int, getpeername, int fd, struct sockaddr *a, socklen_t *len)
 	return o != NULL ? sim_tcp_name(o, true, a, len) : -1;
 }
 
+/* ---- a process's copies in its own memory: somebody else may run when half is done ---- */
+
+static ssize_t copy_within(pid_t pid, const struct iovec *to, const struct iovec *from)
+{
+	size_t half = to->iov_len / 2;
+	sim_check(pid == (pid_t)sim_self()->pid && to->iov_len == from->iov_len, "copies", "%s copies in another process", sim_self()->name);
+	memcpy(to->iov_base, from->iov_base, half);
+	if (sim_chance(200)) /* a page that takes its time */
+		sim_sleep(sim_pick(1, 1500) * TN_NS_PER_MS);
+	sim_preempt();
+	memcpy((uint8_t *)to->iov_base + half, (const uint8_t *)from->iov_base + half, to->iov_len - half);
+	sim_preempt();
+	return (ssize_t)to->iov_len;
+}
+
+WRAP(ssize_t, process_vm_readv, pid_t pid, const struct iovec *to, unsigned long to_cnt, const struct iovec *from,
+     unsigned long from_cnt, unsigned long flags)
+{
+	return in_task() ? copy_within(pid, to, from) : __real_process_vm_readv(pid, to, to_cnt, from, from_cnt, flags);
+}
+
+WRAP(ssize_t, process_vm_writev, pid_t pid, const struct iovec *from, unsigned long from_cnt, const struct iovec *to,
+     unsigned long to_cnt, unsigned long flags)
+{
+	return in_task() ? copy_within(pid, to, from) : __real_process_vm_writev(pid, from, from_cnt, to, to_cnt, flags);
+}
+
 /* ---- threads ---- */
 
 WRAP(int, pthread_create, pthread_t *out, const pthread_attr_t *attr, void *(*main)(void *), void *arg)
@@ -428,6 +456,8 @@ WRAP(int, pthread_join, pthread_t thread, void **result)
 		(void)sim_wait((const void *const[]){ t }, 1, UINT64_MAX);
 	return 0;
 }
+
+WRAP(int, pthread_detach, pthread_t thread) { return in_task() ? 0 : __real_pthread_detach(thread); }
 
 WRAP(int, pthread_setname_np, pthread_t thread, const char *name)
 {
