@@ -83,7 +83,8 @@
 
 /* What became of a notice at the host of its receiver. */
 #define TN_NOTE_EVENT_LIST(X) \
-	X(DELIVERED, delivered) X(DROPPED_FULL, dropped_full) X(DROPPED_ORPHAN, dropped_orphan) X(DENIED, denied)
+	X(DELIVERED, delivered) X(DROPPED_FULL, dropped_full) X(DROPPED_ORPHAN, dropped_orphan) X(DENIED, denied) \
+	X(DUPLICATE, duplicate)
 
 /* Listening sockets of the control plane and of the data plane, and why a connection to one was closed unheard. */
 #define TN_DOOR_LIST(X) X(CONTROL, control) X(LINK, link) X(BUS, bus) X(HTTP, http)

@@ -90,8 +90,10 @@ struct dp_evt { /* 64 bytes */
 
 /* A notice on its way to a local client (DP_EVT_NOTE). */
 struct dp_note_in {
-	uint64_t seq;                   /* the sender's number: low 6 bits its worker, strictly increasing per worker; for traces
-	                                 * (nothing is sent twice, so nothing is recognised by it) */
+	uint64_t seq;                   /* the sender's number: low 6 bits its worker, strictly increasing per worker */
+	struct tn_id128 session;        /* the sender's: with peer_index and seq one that was sent again is known; zero = this host */
+	uint32_t peer_index;
+	tn_status refused;              /* what the worker found against it; OK = nothing */
 	char from[TN_NAME_MAX];         /* "" = this host */
 	uint32_t uid;                   /* local senders: uid of the sending client */
 	uint32_t len;

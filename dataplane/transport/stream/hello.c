@@ -113,6 +113,5 @@ uint16_t dp_hello_version_choose(const struct dp_hello *hello)
 
 uint64_t dp_hello_features_agree(uint64_t offered)
 {
-	(void)offered; /* no feature is defined yet; bit 0 is kept for the payload checksum */
-	return 0;
+	return offered & DP_HELLO_FEATURE_NOTES; /* bit 0 is kept for the payload checksum */
 }

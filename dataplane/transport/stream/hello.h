@@ -13,6 +13,7 @@
 #define DP_HELLO_ANSWER_BYTES 64u
 #define DP_HELLO_LANE_CONTROL 0xffffu /* struct dp_hello.lane of a path's control lane ... */
 #define DP_HELLO_LANE_URGENT 0xfffeu  /* ... and of its lane for urgent requests */
+#define DP_HELLO_FEATURE_NOTES UINT64_C(2) /* the receiver remembers notices: one may be sent again */
 #define DP_HELLO_URGENT_BYTES (64u * 1024u) /* largest READ or WRITE there */
 
 struct dp_hello {

@@ -102,6 +102,7 @@ struct dp_lane {
 	bool control, readable, writable, hangup;
 	bool urgent;                 /* served before those of bulk: the control lane, and that of urgent requests */
 	bool greeted;                /* HELLO was accepted */
+	bool remembers;              /* DP_HELLO_FEATURE_NOTES was agreed */
 	uint16_t index;              /* lane number within the path */
 	uint32_t endpoint;           /* client: which of the peer's addresses it connects to */
 	uint32_t epoch;

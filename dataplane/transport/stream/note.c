@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Notices and datagrams of the connecting side: small frames on the path's own control lane, which payload cannot
  * crowd out. Their bytes are copied into slots of the path, so the caller's memory is free at once and a deadline or
- * cancel only forgets who asked. Each leaves once, in order; what leaves with a lane that breaks is ambiguous. Worker
- * thread only. */
+ * cancel only forgets who asked. They leave in order; a notice that left with a lane that breaks leaves again on the next
+ * one, with its number, by which the same incarnation of the receiver knows it again. Worker thread only. */
 #include "common/assert.h"
 #include "common/clock.h"
 #include "dataplane/transport/stream/account.h"
@@ -81,6 +81,16 @@ tn_status dp_stream_datagram_send(struct dp_transport *t, uint32_t peer_index, c
 	return TN_OK;
 }
 
+/* It does not go out any more. */
+static void end_slot(struct dp_path *p, struct dp_small *slot, tn_status status, uint8_t reason)
+{
+	struct dp_request *r = slot->note;
+	slot->note = NULL;
+	slot->op = 0;
+	if (r != NULL)
+		dp_note_done(p->stream->base.worker, r, status, TN_PHASE_NOTIFY, reason);
+}
+
 void dp_note_pump(struct dp_path *p)
 {
 	struct dp_lane *l = p->control;
@@ -88,6 +98,8 @@ void dp_note_pump(struct dp_path *p)
 		return;
 	for (; p->small_next != p->small_tail && dp_lane_room(l) > 0; p->small_next++) {
 		struct dp_small *slot = slot_at(p, p->small_next);
+		if (slot->left && !l->remembers)
+			end_slot(p, slot, TN_AMBIGUOUS, TN_REASON_PEER_CLOSED);
 		if (slot->op == 0) { /* expired; its place goes when it is the oldest */
 			if (p->small_head == p->small_next)
 				p->small_head++;
@@ -117,9 +129,12 @@ void dp_note_answered(struct dp_lane *l, uint16_t status)
 	struct dp_path *p = l->path;
 	skip_expired(p);
 	tn_assert(p->small_head != p->small_next);
+	bool again = slot_at(p, p->small_head)->left;
 	struct dp_request *r = slot_at(p, p->small_head++)->note;
 	uint8_t reason = 0;
 	tn_status st = dp_slice_status(status, &reason);
+	if (again && st == TN_PATH_DOWN) /* nobody looked at it, so nothing is said about what arrived before */
+		st = TN_AMBIGUOUS;
 	skip_expired(p);
 	if (r != NULL)
 		dp_note_done(p->stream->base.worker, r, st, TN_PHASE_NOTIFY, reason);
@@ -130,17 +145,26 @@ void dp_note_answered(struct dp_lane *l, uint16_t status)
 void dp_note_lost(struct dp_lane *l, uint8_t reason)
 {
 	struct dp_path *p = l->path;
-	/* Of those that began to leave nobody knows whether they arrived; all behind them wait for the next lane. */
-	for (; l->head != l->tail && (dp_lane_op_at(l, l->head)->flags & DP_LANE_OP_LEFT); l->head++) {
-		skip_expired(p);
-		struct dp_request *r = slot_at(p, p->small_head++)->note;
-		if (r != NULL)
-			dp_note_done(p->stream->base.worker, r, TN_AMBIGUOUS, TN_PHASE_NOTIFY, reason);
+	/* All wait for the next lane. Of those that began to leave nobody knows whether they arrived, but a receiver that
+	 * remembers them. */
+	for (uint32_t pos = p->small_head; pos != p->small_next; pos++) {
+		struct dp_small *slot = slot_at(p, pos);
+		if (slot->op == 0)
+			continue;
+		slot->left |= l->head != l->tail && (dp_lane_op_at(l, l->head)->flags & DP_LANE_OP_LEFT);
+		l->head += l->head != l->tail;
+		bool again = slot->op == DP_FRAME_NOTE && l->remembers && p->stream->base.up;
+		if ((slot->left && !again) || (slot->op == DP_FRAME_NOTE && slot->note == NULL)) /* canceled in the meantime */
+			end_slot(p, slot, TN_AMBIGUOUS, reason);
 	}
-	for (uint32_t pos = p->small_head; pos != p->small_next; pos++)
-		if (slot_at(p, pos)->op == DP_FRAME_NOTE && slot_at(p, pos)->note == NULL)
-			slot_at(p, pos)->op = 0; /* canceled in the meantime */
 	p->small_next = p->small_head;
+}
+
+void dp_note_forget(struct dp_path *p)
+{
+	for (uint32_t pos = p->small_head; pos != p->small_tail; pos++)
+		if (slot_at(p, pos)->left)
+			end_slot(p, slot_at(p, pos), TN_AMBIGUOUS, TN_REASON_PEER_CLOSED);
 }
 
 uint64_t dp_note_sweep(struct dp_path *p, uint64_t now_ns)
@@ -148,7 +172,7 @@ uint64_t dp_note_sweep(struct dp_path *p, uint64_t now_ns)
 	uint64_t next = UINT64_MAX;
 	for (uint32_t pos = p->small_head; pos != p->small_tail; pos++) {
 		struct dp_small *slot = slot_at(p, pos);
-		bool on_lane = (int32_t)(pos - p->small_next) < 0;
+		bool on_lane = (int32_t)(pos - p->small_next) < 0, left = on_lane || slot->left;
 		if (slot->op == 0 || (slot->note == NULL && on_lane))
 			continue;
 		if (slot->deadline_ns > now_ns) {
@@ -160,7 +184,7 @@ uint64_t dp_note_sweep(struct dp_path *p, uint64_t now_ns)
 		if (!on_lane)
 			slot->op = 0;
 		if (r != NULL)
-			dp_note_done(p->stream->base.worker, r, on_lane ? TN_AMBIGUOUS : TN_TIMEOUT, TN_PHASE_NOTIFY,
+			dp_note_done(p->stream->base.worker, r, left ? TN_AMBIGUOUS : TN_TIMEOUT, TN_PHASE_NOTIFY,
 				     TN_REASON_TIMEOUT);
 	}
 	if (p->control == NULL) /* nobody else passes over them while there is no lane */

@@ -229,7 +229,7 @@ void dp_path_connected(struct dp_lane *l)
 	struct dp_stream *s = l->stream;
 	struct dp_worker *w = s->base.worker;
 	struct dp_hello h = {
-		.version_min = DP_FRAME_VERSION, .version_max = DP_FRAME_VERSION,
+		.version_min = DP_FRAME_VERSION, .version_max = DP_FRAME_VERSION, .features = DP_HELLO_FEATURE_NOTES,
 		.sender_session = *dp_worker_session(w), .receiver_session = p->session, .sender = *sender_of(p),
 		.ticket = *p->ticket, .path_epoch = l->epoch, .worker = (uint16_t)dp_worker_index(w), .lane = wire_index(l),
 		.frame_bytes = s->cfg.frame_bytes,
@@ -282,6 +282,7 @@ enum dp_frame_error dp_path_answer(struct dp_lane *l, const uint8_t *bytes)
 		return DP_FRAME_BAD_TICKET;
 	l->frame_bytes = TN_MIN(TN_MIN(s->cfg.frame_bytes, a.frame_bytes), l->urgent ? DP_HELLO_URGENT_BYTES : UINT32_MAX);
 	l->greeted = true;
+	l->remembers = (a.features & DP_HELLO_FEATURE_NOTES) != 0;
 	l->limit_ns = UINT64_MAX;
 	dp_lane_move(l, DP_LANE_READY);
 	dp_stream_timer(s, dp_stream_now(s) + s->cfg.idle_timeout_ns);
@@ -409,6 +410,8 @@ void dp_stream_peer_set(struct dp_transport *t, const struct dp_peer *peer)
 	p->endpoint_cnt = cnt;
 	memcpy(p->endpoints, e->at, cnt * sizeof p->endpoints[0]);
 	p->hold = false;
+	if (restarted)
+		dp_note_forget(p);
 	if (restarted && !tn_id128_is_zero(&peer->session))
 		dp_client_fenced(p); /* a new incarnation: the old one is dead, nothing of it can land any more */
 	if (news) {

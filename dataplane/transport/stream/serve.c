@@ -119,6 +119,8 @@ static void begin_note(struct dp_lane *l)
 		memset(note, 0, sizeof *note);
 		note->seq = l->rx_req.offset;
 		note->len = len;
+		note->session = l->hello.sender_session;
+		note->peer_index = l->hello.peer_index;
 		memcpy(note->from, l->hello.peer_name, sizeof note->from);
 	}
 	l->rx_note = note;
@@ -128,17 +130,19 @@ static void begin_note(struct dp_lane *l)
 static uint16_t deliver_note(struct dp_lane *l, uint32_t slot)
 {
 	const struct dp_segment *seg = NULL;
+	struct dp_note_in *note = l->rx_note;
 	if (l->stream->draining)
 		return DP_FRAME_ST_SHUTDOWN;
-	if (l->rx_note == NULL)
+	if (note == NULL)
 		return DP_FRAME_ST_INTERNAL;
+	/* Refused ones go the same way: it may be known already, from another lane. */
 	if (dp_worker_registration(l->stream->base.worker, l->rx_req.registration, &seg) == NULL)
-		return DP_FRAME_ST_STALE;
-	if (!allowed(l, seg))
-		return DP_FRAME_ST_PERMISSION;
-	tn_status st = dp_worker_note_in(l->stream->base.worker, dp_serve_token(l, slot), seg->handle, l->rx_note);
-	if (st == TN_AGAIN)
-		return DP_FRAME_ST_INBOX_FULL;
+		note->refused = TN_STALE;
+	else if (!allowed(l, seg))
+		note->refused = TN_PERMISSION;
+	tn_status st = dp_worker_note_in(l->stream->base.worker, dp_serve_token(l, slot), seg != NULL ? seg->handle : 0, note);
+	if (st == TN_AGAIN) /* nobody looked at it */
+		return DP_FRAME_ST_INTERNAL;
 	l->rx_note = NULL; /* taken, also when it was refused */
 	return st == TN_OK ? DP_FRAME_ST_OK : dp_serve_verdict(st);
 }

@@ -68,6 +68,16 @@ static void sender_close(struct dp_sender *src)
 		dp_lane_close(l, TN_PEER_STALE, DP_FRAME_OK, true); /* the last one frees the sender */
 }
 
+/* Its client gave it up and sends again what stands in it. */
+static void close_control(struct dp_sender *src)
+{
+	tn_list_foreach(node, &src->lanes) {
+		struct dp_lane *l = tn_list_entry(node, struct dp_lane, sender_link);
+		if (l->control)
+			dp_lane_close(l, TN_PEER_STALE, DP_FRAME_OK, true);
+	}
+}
+
 bool dp_stream_fence(struct dp_transport *t, uint32_t peer_index, const struct tn_id128 *keep_session)
 {
 	struct dp_stream *s = stream_of(t);
@@ -146,12 +156,15 @@ static uint16_t accept_lane(struct dp_stream *s, int fd, const struct dp_hello *
 	l->sender = src;
 	s->server_cnt++;
 	tn_list_push_back(&src->lanes, &l->sender_link);
+	if (h->lane == DP_HELLO_LANE_CONTROL)
+		close_control(src);
 	l->control = h->lane == DP_HELLO_LANE_CONTROL;
 	l->urgent = l->control || h->lane == DP_HELLO_LANE_URGENT;
 	l->index = h->lane;
 	l->epoch = h->path_epoch;
 	l->frame_bytes = TN_MIN(TN_MIN(s->cfg.frame_bytes, h->frame_bytes), l->urgent ? DP_HELLO_URGENT_BYTES : UINT32_MAX);
 	l->greeted = true;
+	l->remembers = (dp_hello_features_agree(h->features) & DP_HELLO_FEATURE_NOTES) != 0;
 	uint8_t bytes[DP_HELLO_ANSWER_BYTES];
 	TN_HOOK(dp_hello_accepted);
 	encode_answer(s, h, DP_HELLO_ACCEPTED, bytes);

@@ -54,7 +54,8 @@ struct dp_small {
 	struct dp_request *note; /* NULL: datagram, or nobody waits any more */
 	uint64_t registration, seq, deadline_ns;
 	uint32_t length;
-	uint8_t op;              /* DP_FRAME_NOTE, DP_FRAME_DATAGRAM; 0 = expired before it was sent */
+	uint8_t op;              /* DP_FRAME_NOTE, DP_FRAME_DATAGRAM; 0 = it does not go out any more */
+	bool left;               /* on an earlier lane, unanswered: it may have arrived */
 };
 
 /* What the control thread may read of a path (board.c). */
@@ -230,6 +231,7 @@ tn_status dp_stream_datagram_send(struct dp_transport *t, uint32_t peer_index, c
 void dp_note_pump(struct dp_path *p);
 void dp_note_answered(struct dp_lane *l, uint16_t status);
 void dp_note_lost(struct dp_lane *l, uint8_t reason);
+void dp_note_forget(struct dp_path *p);      /* the peer is another incarnation: it remembers none */
 uint64_t dp_note_sweep(struct dp_path *p, uint64_t now_ns);
 
 /* ---- server.c: lanes that peers opened; serve.c: what they ask ---- */

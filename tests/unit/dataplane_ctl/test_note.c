@@ -80,6 +80,54 @@ static void delivery_and_its_verdicts(void)
 	close(fd);
 }
 
+static struct dp_note_in *sent_by(uint8_t session, uint32_t peer_index, uint64_t seq)
+{
+	struct dp_note_in *n = note_of(seq, "host-b", "x");
+
+	memset(n->session.b, session, sizeof n->session.b);
+	n->peer_index = peer_index;
+	return n;
+}
+
+/* What a peer sends again because it lost the answer is answered again, as it was, and delivered once. */
+static void a_verdict_is_remembered(void)
+{
+	static struct bench b;
+	static struct shr_msg m;
+	const char *const sets[] = { "limits/note_inbox=2", NULL };
+	int sock, fd = memfd_of(65536, true);
+	uint64_t mem, id;
+	struct shr_msg_note_ack ack = { .count = 2 };
+
+	bench_start(&b, 2, sets);
+	sock = app_attach(&b);
+	mem = app_register(&b, sock, fd, 65536, SHR_RIGHT_ALL);
+	CU_ASSERT_EQUAL_FATAL(app_publish(&b, sock, "kv", mem, 65536, SHR_ACCESS_PEERS, &id), TN_OK);
+	CU_ASSERT_EQUAL(deliver(&b, 1, id, sent_by(1, 0, 65)), TN_OK);
+	CU_ASSERT_EQUAL(deliver(&b, 2, id, sent_by(1, 0, 64)), TN_OK); /* of another worker */
+	CU_ASSERT_EQUAL(deliver(&b, 3, id, sent_by(1, 0, 64)), TN_OK);
+	CU_ASSERT_EQUAL(deliver(&b, 4, id, sent_by(1, 0, 128)), TN_LIMIT);
+	CU_ASSERT_EQUAL(app_recv(&b, sock, &m), TN_OK);
+	CU_ASSERT_EQUAL(app_recv(&b, sock, &m), TN_OK);
+	CU_ASSERT_EQUAL(shr_msg_recv(sock, SHR_FROM_DATAPLANE, &m), TN_AGAIN);
+	memcpy(shr_msg_begin(&m, SHR_MSG_NOTE_ACK, 0, sizeof ack), &ack, sizeof ack);
+	CU_ASSERT_EQUAL(shr_msg_send(sock, &m), TN_OK);
+	bench_turns(&b, 3);
+	CU_ASSERT_EQUAL(deliver(&b, 5, id, sent_by(1, 0, 128)), TN_LIMIT); /* there is room now, but it was said */
+	struct dp_note_in *late = sent_by(1, 0, 64);
+	late->refused = TN_STALE; /* its registration is gone since: it was delivered all the same */
+	CU_ASSERT_EQUAL(deliver(&b, 6, 0, late), TN_OK);
+	CU_ASSERT_EQUAL(deliver(&b, 7, id, sent_by(1, 1, 64)), TN_OK); /* another peer */
+	CU_ASSERT_EQUAL(deliver(&b, 8, id, sent_by(2, 0, 64)), TN_OK); /* another incarnation of it */
+	CU_ASSERT_EQUAL(tn_load_relaxed64(&b.ctl.metrics.cells[TN_C1(NOTES_TOTAL, TN_NOTE_EVENT_DUPLICATE).cell]), TENT_METRICS ? 3 : 0);
+	for (uint64_t i = 2; i < 2 + DP_NOTE_SEEN; i++) /* as many as are remembered: the inbox is full, and that is said */
+		CU_ASSERT_EQUAL(deliver(&b, 8 + i, id, sent_by(2, 0, i << 6)), TN_LIMIT);
+	CU_ASSERT_EQUAL(deliver(&b, 1000, id, sent_by(2, 0, 64)), TN_LIMIT); /* too old to be known */
+	bench_stop(&b);
+	close(sock);
+	close(fd);
+}
+
 static void too_many_acks_break_the_client(void)
 {
 	static struct bench b;
@@ -98,4 +146,5 @@ static void too_many_acks_break_the_client(void)
 }
 
 TN_TEST_MAIN("note", { "delivery and its verdicts", delivery_and_its_verdicts },
+             { "a verdict is remembered", a_verdict_is_remembered },
              { "too many acknowledgements break the client", too_many_acks_break_the_client })

@@ -137,7 +137,8 @@ static void test_version(void)
 	CU_ASSERT_EQUAL(dp_hello_version_choose(&h), 1);
 	h.version_min = 2;
 	CU_ASSERT_EQUAL(dp_hello_version_choose(&h), 0);
-	CU_ASSERT_EQUAL(dp_hello_features_agree(UINT64_MAX), 0);
+	CU_ASSERT_EQUAL(dp_hello_features_agree(UINT64_MAX), DP_HELLO_FEATURE_NOTES);
+	CU_ASSERT_EQUAL(dp_hello_features_agree(~DP_HELLO_FEATURE_NOTES), 0);
 }
 
 TN_TEST_MAIN("stream hello",

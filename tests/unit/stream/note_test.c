@@ -100,7 +100,7 @@ static void test_verdicts(void)
 	expect_verdict(3, TN_PERMISSION, TN_REASON_MR_ERROR);
 	rig.b.verdict = TN_OK;
 	rig.b.note_in_status = TN_AGAIN; /* the mailbox to the control thread is full */
-	expect_verdict(4, TN_LIMIT, TN_REASON_QUEUE_FULL);
+	expect_verdict(4, TN_PATH_DOWN, TN_REASON_INTERNAL);
 	rig.b.note_in_status = TN_OK;
 	expect_verdict(5, TN_OK, 0);
 	segment->access = SHR_ACCESS_SAME_UID;
@@ -164,16 +164,91 @@ static void test_nobody_there(void)
 	mem.refuse = UINT32_MAX;
 	note(&r2, 2);
 	dp_lane_close(path->control, TN_PATH_DOWN, DP_FRAME_OK, true); /* r1 was sent, and is there; r2 waits for a new lane */
-	CU_ASSERT(rig.a.note_done_cnt == 1 && rig.a.note_done[0].r == &r1 && rig.a.note_done[0].status == TN_AMBIGUOUS);
-	CU_ASSERT_EQUAL(rig.a.note_done[0].reason, TN_REASON_PEER_CLOSED);
 	datagram(0, "old", 3);
 	pass(4 * TN_NS_PER_S);
-	CU_ASSERT_EQUAL(rig.a.note_done_cnt, 1);
+	CU_ASSERT_EQUAL(rig.a.note_done_cnt, 0);
 	pass(2 * TN_NS_PER_S);
-	CU_ASSERT(rig.a.note_done_cnt == 2 && rig.a.note_done[1].r == &r2 && rig.a.note_done[1].status == TN_TIMEOUT);
+	CU_ASSERT(rig.a.note_done_cnt == 2 && rig.a.note_done[0].r == &r1 && rig.a.note_done[0].status == TN_AMBIGUOUS);
+	CU_ASSERT_EQUAL(rig.a.note_done[0].reason, TN_REASON_TIMEOUT);
+	CU_ASSERT(rig.a.note_done[1].r == &r2 && rig.a.note_done[1].status == TN_TIMEOUT);
 	mem.refuse = 0;
 	pass(2 * TN_NS_PER_S);
 	CU_ASSERT_EQUAL(rig.b.datagram_cnt, 0); /* too old, dropped */
+	end();
+}
+
+/* Sent and judged over there; nothing of the answers comes. */
+static void two_unanswered(struct dp_request *r1, struct dp_request *r2)
+{
+	static uint8_t text[8] = "again";
+	*r1 = request(text, 6);
+	*r2 = request(text, 6);
+	rig.b.verdict_later = true;
+	note(r1, 64);
+	note(r2, 128);
+	rig_steps(10);
+	CU_ASSERT_FATAL(path->control != NULL && rig.b.note_cnt == 2 && rig.a.note_done_cnt == 0);
+	rig.b.verdict_later = false;
+}
+
+static void lose_lane(void) { dp_lane_close(path->control, TN_PATH_DOWN, DP_FRAME_OK, true); }
+
+/* They go to the same incarnation again, with their numbers; one that was canceled meanwhile does not. */
+static void test_crosses_a_lost_lane(void)
+{
+	struct dp_request r1, r2;
+	begin();
+	two_unanswered(&r1, &r2);
+	rig.a.t->ops->note_cancel(rig.a.t, &r2);
+	lose_lane();
+	CU_ASSERT_EQUAL(rig.a.note_done_cnt, 0);
+	pass(TN_NS_PER_S);
+	CU_ASSERT(rig.b.note_cnt == 3 && rig.b.notes[2].seq == 64 && memcmp(rig.b.notes[2].payload, "again", 6) == 0);
+	CU_ASSERT(rig.a.note_done_cnt == 1 && rig.a.note_done[0].r == &r1 && rig.a.note_done[0].status == TN_OK);
+	end();
+}
+
+/* Asked again and not looked at: nothing is known about what arrived before. */
+static void test_again_and_refused(void)
+{
+	struct dp_request r1, r2;
+	begin();
+	two_unanswered(&r1, &r2);
+	lose_lane();
+	rig.b.note_in_status = TN_AGAIN;
+	pass(TN_NS_PER_S);
+	CU_ASSERT_EQUAL_FATAL(rig.a.note_done_cnt, 2);
+	CU_ASSERT(rig.a.note_done[0].status == TN_AMBIGUOUS && rig.a.note_done[1].status == TN_AMBIGUOUS);
+	end();
+}
+
+static void test_another_incarnation(void)
+{
+	struct dp_request r1, r2;
+	begin();
+	two_unanswered(&r1, &r2);
+	lose_lane();
+	rig.b.session.b[0]++;
+	rig_peer_set();
+	CU_ASSERT_EQUAL_FATAL(rig.a.note_done_cnt, 2);
+	CU_ASSERT(rig.a.note_done[0].status == TN_AMBIGUOUS && rig.a.note_done[0].reason == TN_REASON_PEER_CLOSED);
+	pass(TN_NS_PER_S);
+	CU_ASSERT_EQUAL(rig.b.note_cnt, 2);
+	end();
+}
+
+/* One of an older version remembers nothing. */
+static void test_receiver_that_forgets(void)
+{
+	struct dp_request r1, r2;
+	begin();
+	two_unanswered(&r1, &r2);
+	CU_ASSERT_TRUE(path->control->remembers);
+	path->control->remembers = false;
+	lose_lane();
+	CU_ASSERT(rig.a.note_done_cnt == 2 && rig.a.note_done[1].status == TN_AMBIGUOUS);
+	pass(TN_NS_PER_S);
+	CU_ASSERT_EQUAL(rig.b.note_cnt, 2);
 	end();
 }
 
@@ -280,6 +355,10 @@ TN_TEST_MAIN("stream notices",
 	{ "nobody there", test_nobody_there },
 	{ "a late answer", test_late_answer },
 	{ "unsent when the lane breaks", test_unsent_goes_on },
+	{ "a notice crosses a lost lane", test_crosses_a_lost_lane },
+	{ "sent again and not looked at", test_again_and_refused },
+	{ "another incarnation is ambiguous", test_another_incarnation },
+	{ "a receiver that forgets", test_receiver_that_forgets },
 	{ "bounds and order", test_bounds_and_order },
 	{ "datagrams", test_datagrams },
 	{ "payload does not hold them up", test_protected })

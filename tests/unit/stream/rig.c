@@ -92,9 +92,10 @@ tn_status dp_worker_note_in(struct dp_worker *w, uint64_t token, tn_handle segme
 	*n = (struct rig_note){ .token = token, .seq = note->seq, .segment = segment, .len = note->len };
 	memcpy(n->payload, note->payload, note->len);
 	memcpy(n->from, note->from, sizeof n->from);
-	free(note);
+	n->refused = note->refused;
 	if (!w->verdict_later)
-		w->t->ops->note_verdict(w->t, token, w->verdict);
+		w->t->ops->note_verdict(w->t, token, n->refused != TN_OK ? n->refused : w->verdict);
+	free(note);
 	return TN_OK;
 }
 

@@ -20,6 +20,7 @@ struct rig_note {
 	uint32_t len;
 	uint8_t payload[DP_FRAME_NOTE_MAX];
 	char from[TN_NAME_MAX];
+	tn_status refused;
 };
 
 struct dp_worker { /* the test's worker */

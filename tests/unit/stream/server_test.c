@@ -576,7 +576,27 @@ static void test_verdict_after_the_end(void)
 	end();
 }
 
+/* The client of a second control lane gave the first one up, and sends again what stands in it. */
+static void test_second_control_lane(void)
+{
+	begin();
+	int data = dial(0), k1 = dial(DP_HELLO_LANE_CONTROL);
+	ask(k1, DP_FRAME_NOTE, 1, registration, 64, 5);
+	mem_push(k1, 0, "abc", 3);
+	rig_steps(3);
+	mem_push(k1, 0, "de", 2); /* on its way */
+	int k2 = dial(DP_HELLO_LANE_CONTROL);
+	CU_ASSERT(!mem_is_open(k1, 1) && mem_is_open(k2, 1) && mem_is_open(data, 1));
+	CU_ASSERT_EQUAL(rig.b.note_cnt, 0);
+	ask(k2, DP_FRAME_NOTE, 1, registration, 64, 5);
+	mem_push(k2, 0, "abcde", 5);
+	CU_ASSERT_EQUAL(answer(k2, 1, 5), DP_FRAME_ST_OK);
+	CU_ASSERT_EQUAL(rig.b.note_cnt, 1);
+	end();
+}
+
 TN_TEST_MAIN("stream server and hostile peers",
+	{ "a second control lane", test_second_control_lane },
 	{ "operations", test_operations },
 	{ "drain rule", test_drain },
 	{ "close rule", test_server_errors },

@@ -312,8 +312,8 @@ TENT_API const char *tent_transport_name(tent_transport t);
  * fails, the notice is not sent and completes CANCELED. If the segment was published anew since the batch began (by
  * another publisher, or by one that started again: other memory), it is not sent either and is FAILED with STALE: do
  * the batch again. Its completion (kind NOTIFY) says whether the receiver's inbox took it; a full inbox is FAILED with
- * reason queue_full; AMBIGUOUS: it left, and the answer was lost, or its deadline passed or it was canceled before the answer
- * came; with any other failure it never arrives. Closes the batch number for reuse. AGAIN when full. */
+ * reason queue_full; AMBIGUOUS: it left, and its deadline passed or it was canceled before the answer came, or one of the two data
+ * planes ended; with any other failure it never arrives. Closes the batch number for reuse. AGAIN when full. */
 TENT_API tent_status tent_notify(tent_qp *qp, tent_segment *segment, uint32_t batch, const void *payload, size_t bytes,
                                  uint64_t user_data, uint64_t deadline_ns);
 
