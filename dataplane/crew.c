@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/assert.h"
+#include "common/hook.h"
 
 #define ACKS_MAX (1u << 24)
 #define BACKLOG_FIRST 256u
@@ -90,7 +91,7 @@ static bool member_keep(struct dp_crew_member *m, struct dp_cmd cmd, struct dp_f
 	struct dp_handles *acks = &m->crew->acks;
 
 	cmd.id = 0;
-	if (flight != NULL && dp_handles_add(acks, flight, &cmd.id) != TN_OK)
+	if (flight != NULL && (TN_HOOK_FAIL(dp_crew_memory) || dp_handles_add(acks, flight, &cmd.id) != TN_OK))
 		return false;
 	member_flush(m);
 	if ((m->backlog_cnt == 0 && dp_worker_post(m->worker, &cmd) == TN_OK) || backlog_keep(m, &cmd))

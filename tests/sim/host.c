@@ -138,6 +138,8 @@ static void *dataplane_main(void *arg)
 	struct sim_host *h = arg;
 	struct tn_daemon_args args = { .program = "tent-dataplane", .config_path = h->config_path };
 	struct tn_config *cfg = sim_host_config(h);
+	if (h->starved && cfg != NULL) /* cannot start */
+		h->dataplane->alloc_countdown = sim_pick(1, 100);
 	int status = cfg != NULL ? dp_daemon_run(&args, cfg) : 1;
 	sim_trace("data plane %u ends with status %d", h->index, status);
 	sim_exit_process();
@@ -161,8 +163,7 @@ static void dataplane_start(void *arg, uint64_t num)
 	(void)sim_spawn(h->dataplane, "", dataplane_main, h);
 	if (h->dataplane_starts > 1 && !let_die && sim_chance(20)) /* asked to stop before it has started */
 		sim_after(sim_pick(0, 60000), stop_young, h->dataplane, 0);
-	if (h->dataplane_starts > 1 && sim_trouble_starves() && sim_chance(6)) /* cannot start */
-		h->dataplane->alloc_countdown = sim_pick(225, 300);
+	h->starved = h->dataplane_starts > 1 && sim_trouble_starves() && sim_chance(6);
 	sim_trace("start %s", name);
 }
 

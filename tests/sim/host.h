@@ -19,6 +19,7 @@ struct sim_host {
 	struct sim_proc *dataplane, *controlplane;
 	struct dp_worker *workers[SIM_WORKERS_MAX]; /* of the data plane that lives; NULL ends */
 	uint64_t dataplane_starts, controlplane_starts;
+	bool starved;               /* this start of the data plane soon finds no memory */
 };
 extern struct sim_host sim_hosts[SIM_HOSTS];
 

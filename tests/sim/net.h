@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The network between the simulated hosts, and what goes wrong in it. Within a host nothing is lost and little is late. */
+ * The network between the simulated hosts and within each, and what goes wrong in it. Within a host little is late. */
 #ifndef SIM_NET_H
 #define SIM_NET_H
 

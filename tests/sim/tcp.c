@@ -320,7 +320,7 @@ static ssize_t tcp_sendmsg(struct sim_obj *o, const struct msghdr *h)
 		c->len += n;
 	}
 	send_chunk(t, c);
-	if (l->reset_next && t->host != t->peer_host) {
+	if (l->reset_next) {
 		sim_link(t->host, t->peer_host)->reset_next = false;
 		sim_obj_get(o);
 		sim_after(sim_pick(0, l->delay_ns), break_off, t, 0);

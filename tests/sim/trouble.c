@@ -62,25 +62,31 @@ static void stop_for_a_while(void)
 	sim_after(sim_chance(3) ? sim_pick(1, 6000) * TN_NS_PER_MS : sim_pick(1, 200) * TN_NS_PER_MS, go_on, p, 0);
 }
 
-static void heal(void *arg, uint64_t num)
+/* Between the hosts, and what a host's lanes to itself go over. */
+static const struct { uint32_t a, b; } links[] = { { 0, 1 }, { 0, 0 }, { 1, 1 } };
+
+static uint32_t any_link(void) { return sim_chance(3) ? (uint32_t)sim_pick(1, TN_ARRAY_LEN(links) - 1) : 0; }
+
+static void heal(void *arg, uint64_t i)
 {
 	(void)arg;
-	(void)num;
-	if (sim_link(0, 1)->cut)
-		sim_link_heal(0, 1);
+	if (sim_link(links[i].a, links[i].b)->cut)
+		sim_link_heal(links[i].a, links[i].b);
 }
 
 static void cut(void)
 {
-	if (sim_link(0, 1)->cut)
+	uint32_t i = any_link();
+	if (sim_link(links[i].a, links[i].b)->cut)
 		return;
-	sim_link_cut(0, 1);
-	sim_after(sim_chance(3) ? sim_pick(1, 8000) * TN_NS_PER_MS : sim_pick(1, 300) * TN_NS_PER_MS, heal, NULL, 0);
+	sim_link_cut(links[i].a, links[i].b);
+	sim_after(sim_chance(3) ? sim_pick(1, 8000) * TN_NS_PER_MS : sim_pick(1, 300) * TN_NS_PER_MS, heal, NULL, i);
 }
 
 static void reset(void)
 {
-	sim_tcp_reset_next(0, 1);
+	uint32_t i = any_link();
+	sim_tcp_reset_next(links[i].a, links[i].b);
 }
 
 static void restart_politely(void)
@@ -270,8 +276,10 @@ void sim_trouble_start(void)
 void sim_trouble_end(void)
 {
 	over = true;
-	heal(NULL, 0);
-	sim_link(0, 1)->reset_next = false;
+	for (uint32_t i = 0; i < TN_ARRAY_LEN(links); i++) {
+		heal(NULL, i);
+		sim_link(links[i].a, links[i].b)->reset_next = false;
+	}
 	sim_fabric_calm();
 	for (uint32_t i = 0; i < SIM_HOSTS; i++)
 		sim_host_write_config(&sim_hosts[i], true);
