@@ -366,6 +366,11 @@ class Storm:
                 zero += ("failed",)  # every death heals within its deadline, and nothing forbids to send again
             if self._publishers_died():  # a segment that is gone may be told as gone
                 last = {**last, "failed": last.get("failed", 0) - sum(last.get("status", {}).get(s, 0) for s in GONE)}
+            if "-i" in load.args:
+                # A staged request is not begun anew as a whole: one whose pieces would meet two incarnations of the peer, or
+                # several deaths before its deadline, is told so.
+                told = sum(last.get("status", {}).get(s, 0) for s in ("stale", "path_down"))
+                last = {**last, "failed": last["failed"] - told}
             assert all(last[field] == 0 for field in zero), (load.name, last)
 
     def _judge_notes(self):
