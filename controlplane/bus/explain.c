@@ -120,10 +120,11 @@ static json_t *answer(const struct cp_node *node, const struct explain *e, const
 
 static void finish(struct cp_node *node, struct explain *e, tn_status status, const char *detail, const json_t *dp)
 {
-	json_t *b = answer(node, e, status == TN_OK ? dp : NULL);
-	if (status != TN_OK)
+	bool bad_question = status == TN_INVALID;
+	json_t *b = bad_question ? NULL : answer(node, e, status == TN_OK ? dp : NULL);
+	if (status != TN_OK && !bad_question)
 		tn_json_put_str(b, "data_plane_error", detail);
-	cp_node_reply(node, &e->to, TN_OK, NULL, b);
+	cp_node_reply(node, &e->to, bad_question ? status : TN_OK, bad_question ? detail : NULL, b);
 	json_decref(e->query);
 	free(e);
 }

@@ -31,7 +31,7 @@ struct cp_exchange {
 	uint32_t used;            /* of calls; those behind were never touched, most hosts never need them */
 	uint32_t outstanding, to_link, max;
 	uint64_t next_id;
-	char text[TN_NAME_MAX + 64]; /* of silence() */
+	char text[TN_NAME_MAX + 128]; /* of silence() */
 	uint64_t next_ns; /* nothing is due before: a bound that a tick makes exact */
 };
 
@@ -138,7 +138,7 @@ static const char *silence(struct cp_exchange *x, const struct cp_call *c)
 {
 	if (counted(c))
 		return cp_contact_text(&x->node->peers[c->opts.target]);
-	snprintf(x->text, sizeof x->text, "the data plane of host %s did not answer in time", x->node->name);
+	snprintf(x->text, sizeof x->text, "the data plane of host %s did not answer in time; what it was asked for may still happen", x->node->name);
 	return x->text;
 }
 

@@ -54,6 +54,8 @@ static void print_conclusion(const json_t *a)
 	segment_obstacle(a, gone, sizeof gone);
 	enum tctl_style style = ready && gone[0] == '\0' ? TCTL_GOOD : t != NULL && stop[0] == '\0' && gone[0] == '\0' ?
 								    TCTL_WARN : TCTL_BAD;
+	if (is(dp, "state", "paused"))
+		printf("%spaused: requests wait until tentctl resume; then%s\n", tctl_style(stdout, TCTL_WARN), tctl_style(stdout, TCTL_PLAIN));
 	fputs(tctl_style(stdout, style), stdout);
 	if (!json_is_object(dp))
 		printf("no data plane: nothing moves (%s)", tctl_text(a, "data_plane_error"));

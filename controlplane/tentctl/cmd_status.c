@@ -48,6 +48,11 @@ static void print_data_plane(const json_t *answer)
 		puts("               paused: requests wait until tentctl resume");
 	else if (strcmp(state, "draining") == 0)
 		puts("               draining: it ends when it has done what it took");
+	json_t *kind;
+	size_t i;
+	json_array_foreach(json_object_get(d, "transports_off"), i, kind)
+		printf("               %s is switched off: requests go other ways, or wait, until tentctl transport enable %s\n",
+		       json_string_value(kind), json_string_value(kind));
 	printf("               %s, %s, %s (%s), %s published, %s opened\n",
 	       tctl_count_text(d, "clients", "client", "clients"), tctl_count_text(d, "qps", "queue pair", "queue pairs"),
 	       tctl_count_text(d, "memories", "memory", "memories"), tctl_bytes_text(tctl_u64(d, "memory_bytes")),

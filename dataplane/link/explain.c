@@ -450,6 +450,7 @@ tn_status dp_link_explain(struct dp_control *ctl, struct tn_json_in *in, json_t 
 	q.order = dp_policy_order(ctl->config, &q.query);
 	b = json_object();
 	(void)tn_json_put_bool(b, "local", q.local);
+	(void)tn_json_put_str(b, "state", dp_control_state_name(DP_CONTROL_PAIR, ctl->pair));
 	json_object_set_new(b, "transports", transports_json(&q));
 	json_object_set_new(b, "policy", policy_json(&q));
 	json_object_set_new(b, "windows", windows_json(&q));

@@ -302,7 +302,7 @@ static json_t *peers_json(const struct dp_control *ctl)
 static tn_status on_status(struct question *q)
 {
 	struct dp_control *ctl = q->ctl;
-	json_t *b = json_object(), *workers = json_array();
+	json_t *b = json_object(), *workers = json_array(), *off = json_array();
 
 	(void)tn_json_put_u64(b, "clients", ctl->attach.attached_cnt);
 	(void)tn_json_put_u64(b, "qps", ctl->qps.used);
@@ -315,6 +315,10 @@ static tn_status on_status(struct question *q)
 	(void)tn_json_put_u64(b, "lanes_refused", ctl->greet.refused_cnt + ctl->greet.malformed_cnt + ctl->greet.evicted_cnt);
 	(void)tn_json_put_u64(b, "notes_delivered", ctl->notes.delivered_cnt);
 	(void)tn_json_put_str(b, "state", dp_control_state_name(DP_CONTROL_PAIR, ctl->pair));
+	for (unsigned kind = 0; kind < TN_TRANSPORT_CNT; kind++)
+		if (ctl->transports_off >> kind & 1)
+			json_array_append_new(off, json_string(tn_transport_name(kind)));
+	json_object_set_new(b, "transports_off", off);
 	for (uint32_t i = 0; i < ctl->crew.cnt; i++)
 		json_array_append_new(workers, worker_json(ctl, i));
 	json_object_set_new(b, "workers", workers);
@@ -448,22 +452,23 @@ static tn_status on_transport(struct question *q)
 		TN_TRANSPORT_LIST(X)
 #undef X
 	};
-	unsigned kind = TN_TRANSPORT_UNSPEC;
+	unsigned kind = 0;
 	bool enable = false, force = false, changed = false;
 
-	(void)tn_json_choice(&q->in, "transport", kinds, TN_ARRAY_LEN(kinds), &kind);
+	/* Any but the first, which stands for none. */
+	(void)tn_json_choice(&q->in, "transport", kinds + 1, TN_ARRAY_LEN(kinds) - 1, &kind);
 	(void)tn_json_bool(&q->in, "enable", &enable);
 	if (tn_json_has(&q->in, "force"))
 		(void)tn_json_bool(&q->in, "force", &force);
 	if (q->in.status != TN_OK)
 		return q->in.status;
-	tn_status s = dp_control_transport(q->ctl, kind, enable, force, &changed);
+	tn_status s = dp_control_transport(q->ctl, ++kind, enable, force, &changed);
 	if (s == TN_UNSUPPORTED)
 		(void)snprintf(q->detail, sizeof q->detail, "%s is not in this build, or not enabled in the configuration",
 		               tn_transport_name(kind));
 	else if (s == TN_BUSY)
 		(void)snprintf(q->detail, sizeof q->detail, "%s is one of observability/required_transports: without it this host is "
-		               "not ready", tn_transport_name(kind));
+		               "not ready; --force switches it off all the same", tn_transport_name(kind));
 	if (s != TN_OK)
 		return s;
 	q->answer = json_object();

@@ -44,6 +44,7 @@ def pause():
         assert r.returncode == 0 and r.stdout.startswith("paused"), r
         assert "already" in w.a.tentctl("pause").stdout
         assert state_of(w.a) == "paused" and "paused" in w.a.tentctl("status").stdout
+        assert w.a.tentctl("explain", "b").stdout.startswith("paused: requests wait")
         code, body = ready(w.a)
         assert code == 503 and body["reasons"] == ["engine_unavailable"] and body["detail"].startswith("paused"), body
         wait_for("requests queue", lambda: workers(w.a, "queued") >= 8)
@@ -83,6 +84,7 @@ def transports():
         r = w.a.tentctl("transport", "disable", "tcp")
         assert r.returncode == 0 and r.stdout.startswith("tcp is off"), r
         assert "already" in w.a.tentctl("transport", "disable", "tcp").stdout
+        assert "tcp is switched off" in w.a.tentctl("status").stdout
         if METRICS:
             stuck = wait_for("requests wait", lambda: w.a.tentctl("-j", "events", "--event", "request.stuck").stdout)
             doc = w.a.tentctl_json("request", "show", str(json.loads(stuck.splitlines()[-1])["request_id"]))
@@ -101,6 +103,11 @@ def transports():
             for verb in ("disable", "enable"):
                 for kind in ("tcp", "shm"):
                     assert w.a.tentctl("transport", verb, kind).returncode == 0
+        assert "switched off" not in w.a.tentctl("status").stdout
+        r = w.a.tentctl("transport", "disable", "unspec")
+        assert r.returncode == 1 and "must be one of: rdma hp_tcp tcp shm" in r.stderr, r
+        r = w.a.tentctl("explain", "--priority", "urgent", "b")
+        assert r.returncode == 1 and "must be one of: high medium low" in r.stderr, r
         r = w.a.tentctl("transport", "disable", "rdma")
         assert r.returncode == 1 and "not in this build" in r.stderr, r
         for q in (p, local, back):

@@ -214,6 +214,12 @@ static void without_the_data_plane(void)
 	struct tn_message r;
 	net_link_say(n, A, "explain", m.id, true, TN_INVALID, NULL);
 	tn_message_clear(&m);
+	r = net_bus_answer(n, A, 9, TN_INVALID); /* what was asked: a priority that is none */
+	tn_message_clear(&r);
+	ask(n, "own");
+	m = question(n);
+	net_link_say(n, A, "explain", m.id, true, TN_NO_MEMORY, NULL);
+	tn_message_clear(&m);
 	r = net_bus_answer(n, A, 9, TN_OK);
 	CU_ASSERT_TRUE(json_is_null(json_object_get(r.body, "data_plane")));
 	CU_ASSERT_TRUE(json_is_string(json_object_get(r.body, "data_plane_error")));
