@@ -4,7 +4,7 @@
 #   tests/sim/mutants.sh [--seeds N] [--jobs J] [NAME...]
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
-seeds=400 jobs=1
+seeds=1500 jobs=2
 while [ $# -gt 0 ]; do
 	case $1 in
 	--seeds) seeds=$2; shift 2 ;;
