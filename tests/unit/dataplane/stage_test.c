@@ -26,11 +26,16 @@ struct app {
 static const char *const sets[] = { SETS };
 static uint64_t moves_seen;
 
+#if TENT_HOOKS
 static void see(const struct dp_machine *m, unsigned from, unsigned to)
 {
 	if (m == &dp_stage_machine)
 		moves_seen |= UINT64_C(1) << (from * 8 + to);
 }
+static void listen_to_moves(bool on) { dp_move_seen = on ? see : NULL; }
+#else
+static void listen_to_moves(bool on) { (void)on; }
+#endif
 
 static void app_open(struct app *a, struct rig *g, const char *const *s, size_t cnt, const struct dp_transport_ops *const *ops)
 {
@@ -45,14 +50,14 @@ static void app_open(struct app *a, struct rig *g, const char *const *s, size_t 
 					  .staging = STAGING };
 	RIG_FATAL(rig_do(g, (struct dp_cmd){ .kind = DP_CMD_MEM_ADD, .ptr = &a->staging, .fd = -1 }) == TN_OK);
 	RIG_FATAL(rig_do(g, (struct dp_cmd){ .kind = DP_CMD_MEM_ADD, .ptr = &a->imported, .fd = -1 }) == TN_OK);
-	dp_move_seen = see;
+	listen_to_moves(true);
 }
 
 static uint64_t gauge(struct app *a, unsigned cell) { return tn_load_relaxed64(&a->g->w->stats.m.cells[cell]); }
 
 static void app_free(struct app *a)
 {
-	dp_move_seen = NULL;
+	listen_to_moves(false);
 	free(a->memory);
 	free(a->staging.base);
 	free(a->staging.areas);
