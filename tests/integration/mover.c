@@ -124,7 +124,7 @@ struct mover {
 	tent_qp *qp;
 	tent_segment *seg;
 	tent_memory *mem;
-	uint8_t *base;
+	uint8_t *base, *imported; /* imported: what it was allocated as */
 	struct block *blocks; /* one operation per block at a time */
 	uint32_t block_cnt, depth, outstanding;
 	size_t block_bytes;
@@ -282,9 +282,9 @@ static bool make_memory(struct mover *m)
 {
 	size_t bytes = (size_t)m->block_cnt * m->block_bytes;
 	if (m->import) {
-		uint8_t *at = malloc(bytes + 8);
-		m->base = at + 8; /* no page's */
-		return at != NULL && tent_memory_import(m->ctx, m->base, bytes, TENT_RIGHT_LOCAL, &m->mem) == TENT_OK;
+		m->imported = malloc(bytes + 8);
+		m->base = m->imported + 8; /* no page's */
+		return m->imported != NULL && tent_memory_import(m->ctx, m->base, bytes, TENT_RIGHT_LOCAL, &m->mem) == TENT_OK;
 	}
 	if (tent_memory_alloc(m->ctx, bytes, TENT_RIGHT_LOCAL, 0, &m->mem) != TENT_OK)
 		return false;
@@ -330,6 +330,7 @@ static int move(struct mover *m, const char *ref, double seconds)
 	tent_qp_destroy(m->qp);
 	tent_close(m->ctx);
 	free(m->blocks);
+	free(m->imported);
 	return rc;
 }
 
