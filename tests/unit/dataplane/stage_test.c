@@ -179,8 +179,8 @@ static void test_bytes(void)
 		CU_ASSERT(a.memory[off - 1] == 0x11 && a.memory[off + len] == 0x11);
 	}
 	if (TENT_METRICS) { /* one request each, however many pieces; the pieces are attempts */
-		CU_ASSERT_EQUAL(gauge(&a, TN_C1(WRITE_REQUESTS_TOTAL, TN_TRANSPORT_SHM).cell), TN_ARRAY_LEN(sizes));
-		CU_ASSERT_EQUAL(gauge(&a, TN_C2(TRANSPORT_ATTEMPTS_TOTAL, TN_TRANSPORT_SHM, TN_OP_WRITE).cell), 4 + 2 + 3 + 10);
+		CU_ASSERT_EQUAL(gauge(&a, TN_C1(WRITE_REQUESTS_TOTAL, TN_TRANSPORT_SHM).cell), TENT_METRICS * (TN_ARRAY_LEN(sizes)));
+		CU_ASSERT_EQUAL(gauge(&a, TN_C2(TRANSPORT_ATTEMPTS_TOTAL, TN_TRANSPORT_SHM, TN_OP_WRITE).cell), TENT_METRICS * (4 + 2 + 3 + 10));
 		CU_ASSERT_EQUAL(gauge(&a, TN_C2(ADMISSION_EVENTS_TOTAL, TN_OWNER_KIND_STAGING_INTERNAL, TN_ADMISSION_DISPATCH).cell),
 				2 * (4 + 2 + 3 + 10));
 	}
@@ -201,8 +201,8 @@ static void test_pipelined(void)
 	app_steps(&a, 3);
 	CU_ASSERT_EQUAL(a.asked_cnt, 2); /* as many as are left free */
 	CU_ASSERT_EQUAL(dp_admission_out_owners(&g.w->admission) + g.w->admission.queued, 0);
-	CU_ASSERT_EQUAL(gauge(&a, TN_G0(STAGING_INFLIGHT_TASKS).cell), 1);
-	CU_ASSERT_EQUAL(gauge(&a, TN_G0(STAGING_INFLIGHT_BYTES).cell), 2 * CHUNK);
+	CU_ASSERT_EQUAL(gauge(&a, TN_G0(STAGING_INFLIGHT_TASKS).cell), TENT_METRICS * 1);
+	CU_ASSERT_EQUAL(gauge(&a, TN_G0(STAGING_INFLIGHT_BYTES).cell), TENT_METRICS * (2 * CHUNK));
 	app_copy(&a, 0);
 	app_steps(&a, 3);
 	CU_ASSERT(script_tcp.held_cnt == 1 && script_tcp.held[0]->bytes == CHUNK && a.asked_cnt == 1);
@@ -275,7 +275,7 @@ static void test_merged(void)
 	CU_ASSERT_EQUAL(n, 16);
 	CU_ASSERT(memcmp(g.target.base, a.memory, 16000) == 0);
 	if (TENT_METRICS)
-		CU_ASSERT_EQUAL(gauge(&a, TN_C2(TRANSPORT_ATTEMPTS_TOTAL, TN_TRANSPORT_SHM, TN_OP_WRITE).cell), 1);
+		CU_ASSERT_EQUAL(gauge(&a, TN_C2(TRANSPORT_ATTEMPTS_TOTAL, TN_TRANSPORT_SHM, TN_OP_WRITE).cell), TENT_METRICS * 1);
 	/* One of them ends early; the rest goes on, and its own release follows theirs. */
 	a.lazy = true;
 	rig_submit_on(&g.q, many, 2);
@@ -394,8 +394,8 @@ static void test_cancel(void)
 		CU_ASSERT_EQUAL(c.flags, cases[i].waits ? SHR_CQE_MEMORY_BUSY : 0);
 		if (cases[i].waits) { /* what the application has is its own until it says so */
 			rig_steps(&g, 5);
-			CU_ASSERT_EQUAL(gauge(&a, TN_G1(STAGING_DEFERRED_CLEANUPS, TN_CLEANUP_LOCAL_BUFFER).cell), 1);
-			CU_ASSERT_EQUAL(gauge(&a, TN_G1(STAGING_DEFERRED_CLEANUPS, TN_CLEANUP_BATCH).cell), 1);
+			CU_ASSERT_EQUAL(gauge(&a, TN_G1(STAGING_DEFERRED_CLEANUPS, TN_CLEANUP_LOCAL_BUFFER).cell), TENT_METRICS * 1);
+			CU_ASSERT_EQUAL(gauge(&a, TN_G1(STAGING_DEFERRED_CLEANUPS, TN_CLEANUP_BATCH).cell), TENT_METRICS * 1);
 			CU_ASSERT_FALSE(rig_poll(&g, &c));
 			app_copy(&a, 0);
 			app_steps(&a, 3);
@@ -504,10 +504,10 @@ static void test_quarantine(void)
 		CU_ASSERT_EQUAL(gauge(&a, TN_G0(QUARANTINED_BATCHES).cell), 0);
 		rig_advance(&g, 2 * RIG_MS);
 		rig_steps(&g, 2);
-		CU_ASSERT_EQUAL(gauge(&a, TN_G0(QUARANTINED_BATCHES).cell), 1);
+		CU_ASSERT_EQUAL(gauge(&a, TN_G0(QUARANTINED_BATCHES).cell), TENT_METRICS * 1);
 		CU_ASSERT_EQUAL(gauge(&a, TN_G1(STAGING_DEFERRED_CLEANUPS, TN_CLEANUP_BATCH).cell), 0);
 		if (TENT_METRICS)
-			CU_ASSERT_EQUAL(gauge(&a, TN_C0(STAGING_CLEANUP_TIMEOUTS_TOTAL).cell), i + 1);
+			CU_ASSERT_EQUAL(gauge(&a, TN_C0(STAGING_CLEANUP_TIMEOUTS_TOTAL).cell), TENT_METRICS * (i + 1));
 		/* Others are served meanwhile, and the memory waits. */
 		uint64_t id = rig_post(&g, (struct dp_cmd){ .kind = DP_CMD_MEM_DEL, .num = tn_handle_make(9, 1), .fd = -1 });
 		rig_steps(&g, 2);
