@@ -120,11 +120,14 @@ static json_t *answer(const struct cp_node *node, const struct explain *e, const
 
 static void finish(struct cp_node *node, struct explain *e, tn_status status, const char *detail, const json_t *dp)
 {
-	bool bad_question = status == TN_INVALID;
-	json_t *b = bad_question ? NULL : answer(node, e, status == TN_OK ? dp : NULL);
-	if (status != TN_OK && !bad_question)
-		tn_json_put_str(b, "data_plane_error", detail);
-	cp_node_reply(node, &e->to, bad_question ? status : TN_OK, bad_question ? detail : NULL, b);
+	if (status == TN_INVALID) { /* the question itself is wrong */
+		cp_node_reply(node, &e->to, status, detail, NULL);
+	} else {
+		json_t *b = answer(node, e, status == TN_OK ? dp : NULL);
+		if (status != TN_OK)
+			tn_json_put_str(b, "data_plane_error", detail);
+		cp_node_reply(node, &e->to, TN_OK, NULL, b);
+	}
 	json_decref(e->query);
 	free(e);
 }

@@ -462,7 +462,8 @@ static tn_status on_transport(struct question *q)
 		(void)tn_json_bool(&q->in, "force", &force);
 	if (q->in.status != TN_OK)
 		return q->in.status;
-	tn_status s = dp_control_transport(q->ctl, ++kind, enable, force, &changed);
+	kind++;
+	tn_status s = dp_control_transport(q->ctl, kind, enable, force, &changed);
 	if (s == TN_UNSUPPORTED)
 		(void)snprintf(q->detail, sizeof q->detail, "%s is not in this build, or not enabled in the configuration",
 		               tn_transport_name(kind));

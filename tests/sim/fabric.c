@@ -81,6 +81,7 @@ static uint32_t lose, delay;
 static const struct dp_transport_ops ops;
 
 TN_INLINE struct fabric *fabric_of(struct dp_transport *t) { return tn_container_of(t, struct fabric, base); }
+TN_INLINE const struct fabric *fabric_seen(const struct dp_transport *t) { return fabric_of((struct dp_transport *)(uintptr_t)t); }
 
 static bool lives(const struct fabric *f) { return f->bell != NULL && f->proc->state != SIM_DEAD; }
 
@@ -448,7 +449,7 @@ static void destroy(struct dp_transport *t)
 
 static enum dp_reach reach(const struct dp_transport *t, const struct dp_remote *remote)
 {
-	const struct fabric *f = tn_container_of((struct dp_transport *)(uintptr_t)t, struct fabric, base);
+	const struct fabric *f = fabric_seen(t);
 	return remote->local || !f->known ? DP_REACH_NO : f->state == UP ? DP_REACH_READY : DP_REACH_CONNECT;
 }
 
@@ -528,13 +529,13 @@ static uint32_t progress(struct dp_transport *t, uint64_t now_ns, uint32_t budge
 
 static uint64_t next_timer_ns(const struct dp_transport *t)
 {
-	const struct fabric *f = tn_container_of((struct dp_transport *)(uintptr_t)t, struct fabric, base);
+	const struct fabric *f = fabric_seen(t);
 	return f->state == CLOSED && wanted(f) ? TN_MAX(f->try_ns, sim.now_ns + TN_NS_PER_MS) : UINT64_MAX;
 }
 
 static bool busy(const struct dp_transport *t)
 {
-	const struct fabric *f = tn_container_of((struct dp_transport *)(uintptr_t)t, struct fabric, base);
+	const struct fabric *f = fabric_seen(t);
 	bool more = false;
 	for (uint32_t i = 0; i < f->flight_cnt && f->state == UP && f->out < PARTS_OUT; i++)
 		more |= !all_handed_out(f->flights[i]);

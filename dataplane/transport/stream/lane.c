@@ -91,6 +91,12 @@ void dp_lane_count_op(struct dp_lane *l)
 		sample(l);
 }
 
+void dp_lane_agree_frames(struct dp_lane *l, uint32_t theirs)
+{
+	uint32_t both = TN_MIN(l->stream->cfg.frame_bytes, theirs);
+	l->frame_bytes = l->urgent ? TN_MIN(both, DP_HELLO_URGENT_BYTES) : both;
+}
+
 void dp_lane_close(struct dp_lane *l, tn_status status, enum dp_frame_error error, bool abort)
 {
 	if (!dp_lane_open(l))

@@ -163,6 +163,8 @@ uint32_t dp_lane_transmit(struct dp_lane *l);
 void dp_lane_preamble(struct dp_lane *l, const uint8_t *bytes, uint32_t len);
 /* An operation ended on this lane: samples the connection now and then. */
 void dp_lane_count_op(struct dp_lane *l);
+/* The largest frame of this lane: what both ends take, and on an urgent one what holds nobody up. */
+void dp_lane_agree_frames(struct dp_lane *l, uint32_t theirs);
 /* Close the connection, then side->closed(). Harmless on a closed lane. */
 void dp_lane_close(struct dp_lane *l, tn_status status, enum dp_frame_error error, bool abort);
 

@@ -280,7 +280,7 @@ enum dp_frame_error dp_path_answer(struct dp_lane *l, const uint8_t *bytes)
 	}
 	if (!tn_id128_eq(&a.session, &p->session) || a.path_epoch != l->epoch)
 		return DP_FRAME_BAD_TICKET;
-	l->frame_bytes = TN_MIN(TN_MIN(s->cfg.frame_bytes, a.frame_bytes), l->urgent ? DP_HELLO_URGENT_BYTES : UINT32_MAX);
+	dp_lane_agree_frames(l, a.frame_bytes);
 	l->greeted = true;
 	l->remembers = (a.features & DP_HELLO_FEATURE_NOTES) != 0;
 	l->limit_ns = UINT64_MAX;

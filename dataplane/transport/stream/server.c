@@ -162,7 +162,7 @@ static uint16_t accept_lane(struct dp_stream *s, int fd, const struct dp_hello *
 	l->urgent = l->control || h->lane == DP_HELLO_LANE_URGENT;
 	l->index = h->lane;
 	l->epoch = h->path_epoch;
-	l->frame_bytes = TN_MIN(TN_MIN(s->cfg.frame_bytes, h->frame_bytes), l->urgent ? DP_HELLO_URGENT_BYTES : UINT32_MAX);
+	dp_lane_agree_frames(l, h->frame_bytes);
 	l->greeted = true;
 	l->remembers = (dp_hello_features_agree(h->features) & DP_HELLO_FEATURE_NOTES) != 0;
 	uint8_t bytes[DP_HELLO_ANSWER_BYTES];
